@@ -58,9 +58,9 @@
 //!    timeout was in the wheel already, it leaves eight bytes there (sixteen on a wheel with levels that
 //!    cascade), which are swept out when they outnumber the live timeouts. The memory of a burst is freed
 //!    within about a second, but each timeout that outlives the burst, and each handle that is kept, can
-//!    keep the 2.6 KB around its slot, and about 10 KB once its timer has ended. Each pair of a thread and a timer
-//!    in which it has scheduled costs about 4 KB until the thread ends. If the timer ends first, the thread keeps
-//!    about 10 KB of it until it schedules in another timer for the first time.
+//!    keep the 2.6 KB around its slot, and about 3 KB once its timer has ended. Each pair of a thread and a timer
+//!    in which it has scheduled costs about 4 KB until the thread ends, or, if the timer ends first, until the
+//!    thread schedules in another timer for the first time.
 //! 5. **No task can hurt another.** Panics of tasks are caught and counted. On the worker, so are panics
 //!    of an executor, a callback, a [`Clock`] or a logger. If the worker dies anyway, the timer is
 //!    stopped. A job that the executor refuses is not lost: [`OnRefusal`](executor::OnRefusal) decides

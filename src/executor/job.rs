@@ -33,7 +33,7 @@ pub struct Job {
 impl Job {
     pub(crate) fn new(task: Erased, runner: Runner<Erased>) -> Self {
         let job = Self { task: Some(task), runner };
-        job.timeout().context().time.job_begins();
+        job.timeout().gate().time.job_begins();
         job
     }
 
@@ -44,7 +44,8 @@ impl Job {
     pub fn run(mut self) {
         let Some(task) = self.task.take() else { return };
         if self.runner.withdraw() {
-            self.timeout().context().counts.by_others.withdrawn.add_shared(1);
+            let timer = &self.runner.pin().chunk().timer;
+            timer.count(|counts| counts.by_others.withdrawn.add_shared(1));
             return self.timeout().tell_cancelled(task);
         }
         Jobs::run_one(|| run_elsewhere(&mut self.runner, task));
@@ -67,11 +68,11 @@ impl Drop for Job {
         if let Some(task) = self.task.take() {
             if self.runner.abandon() {
                 let chunk = self.runner.pin().chunk();
-                chunk.context.counts.of(chunk.internal).abandoned.add_shared(1);
+                chunk.timer.count(|counts| counts.of(chunk.internal).abandoned.add_shared(1));
             }
             warning!("an executor dropped the job of {:?} without running it", self.timeout());
             self.timeout().tell_cancelled(task);
         }
-        self.timeout().context().time.job_ends(); // after a run too, since `run` drops the job
+        self.timeout().gate().time.job_ends(); // after a run too, since `run` drops the job
     }
 }

@@ -36,7 +36,7 @@ type Arenas = Arc<Registry<Erased>>;
 
 fn arenas() -> Arenas {
     let (time, scale) = (Timebase::starting_now(None), TickScale::new(NonZeroU64::MIN));
-    Arc::new(Registry::new(Arc::new(Context::new(time, scale, None, 1))))
+    Arc::new(Registry::new(Context::new(time, scale, None, 1)))
 }
 
 fn scheduled(arenas: &Arenas, ends: &Arc<Ends>, repeats: bool) -> Timeout {
@@ -174,7 +174,7 @@ fn rule_01_a_late_cancel_does_not_affect_the_next_timeout() {
 #[test]
 fn rule_01_a_late_reschedule_does_not_affect_the_next_timeout() {
     a_late_use_does_not_affect_the_next_timeout(|timeout| {
-        assert!(timeout.reschedule_at(timeout.context().time.instant_at(16)).is_err());
+        assert!(timeout.reschedule_at(timeout.gate().time.instant_at(16)).is_err());
     });
 }
 

@@ -24,12 +24,12 @@ use std::time::{Duration, Instant};
 impl rt::Timer for HashedWheelTimer {
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn rt::Sleep>> {
         let sleep = HashedWheelTimer::sleep(self, duration);
-        if self.context().is_closed() { Box::pin(Unwoken(sleep)) } else { Box::pin(sleep) }
+        if self.gate().is_closed() { Box::pin(Unwoken(sleep)) } else { Box::pin(sleep) }
     }
 
     fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn rt::Sleep>> {
         let sleep = HashedWheelTimer::sleep_until(self, deadline);
-        if self.context().is_closed() { Box::pin(Unwoken(sleep)) } else { Box::pin(sleep) }
+        if self.gate().is_closed() { Box::pin(Unwoken(sleep)) } else { Box::pin(sleep) }
     }
 
     fn now(&self) -> Instant {
@@ -38,8 +38,8 @@ impl rt::Timer for HashedWheelTimer {
 
     fn reset(&self, sleep: &mut Pin<Box<dyn rt::Sleep>>, new_deadline: Instant) {
         if let Some(ours) = sleep.as_mut().downcast_mut_pin::<Sleep>().map(Pin::get_mut) {
-            let is_of_this_timer = std::ptr::eq(ours.timer(), self.context());
-            if is_of_this_timer && !self.context().is_closed() {
+            let is_of_this_timer = std::ptr::eq(ours.gate(), self.gate());
+            if is_of_this_timer && !self.gate().is_closed() {
                 return ours.reset(new_deadline);
             }
             ours.wake();

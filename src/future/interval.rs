@@ -49,7 +49,7 @@ impl HashedWheelTimer {
     pub fn interval(&self, period: impl Into<Period>) -> Result<Interval, ZeroPeriod> {
         let period = period.into();
         let delay = period.initial_delay.unwrap_or(period.every);
-        let time = &self.context().time;
+        let time = &self.gate().time;
         self.interval_at(time.instant_at(time.poll_deadline_after(delay)), period)
     }
 
@@ -151,8 +151,8 @@ impl Interval {
             return Poll::Ready(None);
         }
         let due = self.sleep.deadline();
-        let time = &self.sleep.timer().time;
-        let slack = Duration::from_nanos(self.sleep.timer().scale.tick_nanos()).max(LEAST_SLACK);
+        let time = &self.sleep.gate().time;
+        let slack = Duration::from_nanos(self.sleep.gate().scale.tick_nanos()).max(LEAST_SLACK);
         let next = self.period.next_with_slack(due, time.now_instant(), slack);
         self.sleep.reset_to(next.map_or(NEVER, |next| time.nanos_at(next)));
         Poll::Ready(Some(due))

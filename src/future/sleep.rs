@@ -15,7 +15,7 @@
 
 use super::resource::Resource;
 use super::wake::Waiter;
-use crate::intake::context::Context as Timer;
+use crate::intake::context::Gate;
 use crate::timer::HashedWheelTimer;
 use std::fmt;
 use std::pin::Pin;
@@ -50,14 +50,14 @@ impl HashedWheelTimer {
     #[inline]
     #[cfg_attr(feature = "tracing", track_caller)]
     pub fn sleep(&self, delay: Duration) -> Sleep {
-        Sleep::new(self, self.context().time.poll_deadline_after(delay))
+        Sleep::new(self, self.gate().time.poll_deadline_after(delay))
     }
 
     /// A future that is ready at an instant. If the instant has passed, the future is ready at its first
     /// poll. An instant before the timer's [start](Self::started_at) counts as the start.
     #[cfg_attr(feature = "tracing", track_caller)]
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
-        Sleep::new(self, self.context().time.nanos_at(deadline))
+        Sleep::new(self, self.gate().time.nanos_at(deadline))
     }
 }
 
@@ -109,18 +109,18 @@ impl Sleep {
     #[inline]
     #[cfg_attr(feature = "tracing", track_caller)]
     pub(super) fn new(timer: &HashedWheelTimer, deadline: u64) -> Self {
-        let resource = Resource::new(|| timer.context().time.left_until(deadline));
+        let resource = Resource::new(|| timer.gate().time.left_until(deadline));
         Self { waiter: Waiter::new(timer), deadline, end: None, resource }
     }
 
     /// The instant at which it is ready.
     pub fn deadline(&self) -> Instant {
-        self.timer().time.instant_at(self.deadline)
+        self.gate().time.instant_at(self.deadline)
     }
 
     /// Whether the deadline has passed, by the timer's clock.
     pub fn is_elapsed(&self) -> bool {
-        self.end == Some(End::Elapsed) || self.timer().time.has_reached(self.deadline)
+        self.end == Some(End::Elapsed) || self.gate().time.has_reached(self.deadline)
     }
 
     /// Whether it became ready because its timer was stopped, or lost its last handle, before the deadline.
@@ -133,12 +133,12 @@ impl Sleep {
     /// A task that waits for the sleep continues to wait, and need not poll it again. If the new deadline
     /// has passed, this call wakes the task. A sleep that was ready can be awaited again.
     pub fn reset(&mut self, deadline: Instant) {
-        self.reset_to(self.timer().time.nanos_at(deadline));
+        self.reset_to(self.gate().time.nanos_at(deadline));
     }
 
     /// Moves the deadline to `delay` from now, like [`reset`](Self::reset).
     pub fn reset_after(&mut self, delay: Duration) {
-        let time = &self.timer().time;
+        let time = &self.gate().time;
         // If the clock goes on by itself, the worker wakes the task after the delay.
         let may_have_passed = delay.is_zero() || time.may_stand_still();
         self.move_to(time.poll_deadline_after(delay), may_have_passed);
@@ -155,13 +155,13 @@ impl Sleep {
         self.deadline = deadline;
         self.end = None;
         if self.waiter.waits() {
-            let has_passed = || may_have_passed && self.timer().time.may_have_reached(deadline);
+            let has_passed = || may_have_passed && self.gate().time.may_have_reached(deadline);
             if !self.waiter.move_to(deadline) || has_passed() {
                 self.wake();
             }
         }
         // Last, because the clock may panic there.
-        self.resource.moved(|| self.timer().time.left_until(deadline));
+        self.resource.moved(|| self.gate().time.left_until(deadline));
     }
 
     /// Wakes the waiting task, if there is one.
@@ -171,8 +171,8 @@ impl Sleep {
 
     /// The state that the sleep shares with its timer.
     #[inline]
-    pub(super) fn timer(&self) -> &Timer {
-        self.waiter.context()
+    pub(super) fn gate(&self) -> &Gate {
+        self.waiter.gate()
     }
 
     /// Polls the sleep without a pin.
@@ -192,7 +192,7 @@ impl Sleep {
         }
         self.waiter.wait(cx.waker().clone(), self.deadline);
         // If the clock goes on by itself, the worker wakes the task.
-        let checks_again = self.timer().time.may_stand_still();
+        let checks_again = self.gate().time.may_stand_still();
         if checks_again && self.has_ended() { Poll::Ready(()) } else { Poll::Pending }
     }
 
@@ -200,10 +200,10 @@ impl Sleep {
     fn has_ended(&mut self) -> bool {
         if self.end.is_none() {
             // After a failed move the waker is out of the timer, so an expiry is one of this deadline.
-            let expired = !self.timer().time.may_stand_still() && self.waiter.has_expired();
+            let expired = !self.gate().time.may_stand_still() && self.waiter.has_expired();
             self.end = if expired || self.is_elapsed() {
                 Some(End::Elapsed)
-            } else if self.timer().is_closed() {
+            } else if self.gate().is_closed() {
                 Some(End::Stopped)
             } else {
                 return false;
@@ -232,7 +232,7 @@ impl futures_core::FusedFuture for Sleep {
 impl fmt::Debug for Sleep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sleep")
-            .field("due_in", &self.timer().time.left_until(self.deadline))
+            .field("due_in", &self.gate().time.left_until(self.deadline))
             .field("end", &self.end)
             .finish_non_exhaustive()
     }

@@ -1,7 +1,7 @@
 //! A waker in the wheel.
 
 use crate::base::waker::Identity;
-use crate::intake::context::Context;
+use crate::intake::context::Gate;
 use crate::timeout::{Kind, Next, Reservation, Run, Timeout, TimerTask};
 use crate::timer::HashedWheelTimer;
 use std::task::Waker;
@@ -40,8 +40,8 @@ impl Waiter {
     }
 
     #[inline]
-    pub(super) fn context(&self) -> &Context {
-        self.reservation.context()
+    pub(super) fn gate(&self) -> &Gate {
+        self.reservation.gate()
     }
 
     /// Puts `waker` into the timer, instead of the previous one. If the timer refuses it, wakes it.

@@ -341,7 +341,7 @@ fn dismiss<T>(connection: T) {
 impl<T: Send + 'static> Watcher for Shard<T> {
     /// Never behind the clock, so no report is early.
     fn now(&self) -> u64 {
-        self.manager.timer.context().time.now_or_later()
+        self.manager.timer.gate().time.now_or_later()
     }
 
     fn leave(&self, seat: u32) {

@@ -27,7 +27,8 @@ impl<P> Chunk<P> {
     #[cold]
     #[inline(never)]
     fn want_look(&self, deadline: u64) {
-        let Context { pending, alarm, .. } = &*self.context;
+        let Some(context) = self.timer.context() else { return };
+        let Context { pending, alarm, .. } = &**context;
         self.promise.want(deadline);
         pending.push(self.id);
         fence(Ordering::SeqCst); // pairs with the fence of `Alarm::arm`

@@ -11,8 +11,8 @@
 //! | RETIRED | the worker has dropped the arena | nobody |
 
 use super::chunk::{Chunk, Home, SLOTS};
-use super::context::Context;
-use crate::base::sync::{Arc, AtomicU8, AtomicU64, AtomicUsize, Mutex, Ordering, SegQueue, fence};
+use super::context::{Link, SharedContext};
+use crate::base::sync::{Arc, AtomicU8, AtomicUsize, Mutex, Ordering, SegQueue, fence};
 use crate::metrics::{Tally, ThreadMetrics};
 use std::collections::BTreeMap;
 
@@ -20,12 +20,10 @@ const OWNED: u8 = 0;
 const IDLE: u8 = 1;
 const RETIRED: u8 = 2;
 
-/// See the head.
-#[repr(align(128))] // no two threads write to one pair of cache lines
+/// See the head. Its chunks keep its memory, even after the end of the timer, so what is large lies elsewhere.
 pub(crate) struct Arena<P> {
-    /// The sequence number of the next slot that the owner arms. Only the owner uses it.
-    pub(super) next_sequence: AtomicU64,
-    /// The counts of the arena's thread.
+    /// The counts of the arena's thread. The number of timeouts that were scheduled is also the sequence number of
+    /// the next one.
     pub(crate) tally: Arc<Tally>,
     /// Whether this is the arena of the crate's own timeouts. Its tally is `Counts::internals`.
     pub(crate) internal: bool,
@@ -34,9 +32,9 @@ pub(crate) struct Arena<P> {
     user: AtomicU8,
     /// The name of the thread that has the arena.
     pub(super) thread: Mutex<Option<String>>,
-    pub(crate) context: Arc<Context>,
+    pub(crate) timer: Link,
     /// Disowned chunks that have free slots for a next owner.
-    pub(super) pool: SegQueue<Arc<Chunk<P>>>,
+    pub(super) pool: Box<SegQueue<Arc<Chunk<P>>>>,
     /// The number of chunks in the pool, or on their way there, that have no used slot.
     /// It wraps for a moment if a chunk is uncounted before it is counted.
     empty: AtomicUsize,
@@ -47,16 +45,15 @@ pub(crate) struct Arena<P> {
 
 impl<P> Arena<P> {
     /// An arena that the calling thread owns.
-    pub(super) fn new(context: Arc<Context>, tally: Arc<Tally>, number: u32) -> Arc<Self> {
+    pub(super) fn new(context: &SharedContext, tally: Arc<Tally>, number: u32) -> Arc<Self> {
         Arc::new(Self {
             internal: Arc::ptr_eq(&tally, &context.counts.internals),
             number,
-            next_sequence: AtomicU64::new(0),
             tally,
             user: AtomicU8::new(OWNED),
             thread: Mutex::new(None),
-            context,
-            pool: SegQueue::new(),
+            timer: Link::to(context),
+            pool: Box::new(SegQueue::new()),
             empty: AtomicUsize::new(0),
             chunks: Mutex::new(BTreeMap::new()),
         })
@@ -135,8 +132,8 @@ impl<P> Arena<P> {
 }
 
 impl<P: Send> Home<P> for Arena<P> {
-    fn context(&self) -> &Arc<Context> {
-        &self.context
+    fn timer(&self) -> &Link {
+        &self.timer
     }
 
     fn is_internal(&self) -> bool {
@@ -151,7 +148,7 @@ impl<P: Send> Home<P> for Arena<P> {
     fn reuse(&self, chunk: Arc<Chunk<P>>) {
         self.pool.push(chunk);
         fence(Ordering::SeqCst); // pairs with the fence of `begin_emptying`
-        if self.context.is_emptied() {
+        if self.timer.gate.is_emptied() {
             self.clear();
         }
     }

@@ -47,7 +47,6 @@ impl Context {
 #[cfg(all(test, loom))]
 mod model {
     use super::*;
-    use crate::base::sync::Arc;
     use crate::base::sync::{check, spawn, turn};
     use crate::time::Timebase;
     use crate::time::tick::TickScale;
@@ -59,7 +58,7 @@ mod model {
     fn rule_09_no_run_that_catches_up_is_missed() {
         check(|| {
             let (time, scale) = (Timebase::starting_now(None), TickScale::new(NonZeroU64::MIN));
-            let context = Arc::new(Context::new(time, scale, None, 1));
+            let context = Context::new(time, scale, None, 1);
             let runners = [1, 2].map(|index| {
                 let context = context.clone();
                 let token = Token { index, version: 0 };

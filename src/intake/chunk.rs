@@ -42,7 +42,7 @@
 //! 3. Every chunk of an arena is in the arena's list from before its first slot is armed until the worker
 //!    drops it.
 
-use super::context::Context;
+use super::context::Link;
 use super::pending::Promise;
 use super::slot::{SEQUENCE_SHIFT, Slot};
 use crate::base::prefetch::prefetch;
@@ -85,7 +85,7 @@ pub(super) fn look_index(id: usize) -> u32 {
 
 /// The arena of a chunk: the calls that a chunk makes.
 pub(super) trait Home<P>: Send + Sync {
-    fn context(&self) -> &Arc<Context>;
+    fn timer(&self) -> &Link;
 
     /// Whether the arena has the crate's own timeouts.
     fn is_internal(&self) -> bool;
@@ -122,28 +122,28 @@ pub(crate) struct Chunk<P> {
     pub(crate) internal: bool,
     /// Its arena. The reference is weak because the arena's queues hold the chunk.
     home: Weak<dyn Home<P>>,
-    pub(crate) context: Arc<Context>,
+    pub(crate) timer: Link,
     slots: [Slot<P>; SLOTS],
 }
 
 impl<P> Chunk<P> {
     /// A chunk that the caller owns, with all of its slots.
     pub(super) fn new<H: Home<P> + 'static>(id: u32, home: &Arc<H>) -> Arc<Self> {
-        let context = home.context().clone();
+        let timer = home.timer().clone();
         let (internal, arena) = (home.is_internal(), home.number());
         let home: Weak<dyn Home<P>> = Arc::<H>::downgrade(home);
-        Self::with(id, home, context, internal, arena)
+        Self::with(id, home, timer, internal, arena)
     }
 
     /// A chunk without an arena: it is never in a pool.
-    pub(super) fn homeless<H: Home<P> + 'static>(id: u32, context: Arc<Context>) -> Arc<Self> {
-        Self::with(id, Weak::<H>::new(), context, false, u32::MAX)
+    pub(super) fn homeless<H: Home<P> + 'static>(id: u32, timer: Link) -> Arc<Self> {
+        Self::with(id, Weak::<H>::new(), timer, false, u32::MAX)
     }
 
     fn with(
         id: u32,
         home: Weak<dyn Home<P>>,
-        context: Arc<Context>,
+        timer: Link,
         internal: bool,
         arena: u32,
     ) -> Arc<Self> {
@@ -158,7 +158,7 @@ impl<P> Chunk<P> {
             id,
             internal,
             home,
-            context,
+            timer,
             slots: std::array::from_fn(|_| Slot::new()),
         });
         chunk.begin_use();

@@ -53,7 +53,7 @@ mod model {
     fn rule_02_a_delay_begins_after_the_end_of_its_run() {
         check(|| {
             let (time, scale) = (Timebase::starting_now(None), TickScale::new(NonZeroU64::MIN));
-            let context = Arc::new(Context::new(time, scale, None, 1));
+            let context = Context::new(time, scale, None, 1);
             let clock = Arc::new(AtomicU64::new(0));
             let runners = [1, 2].map(|index| {
                 let (context, clock) = (context.clone(), clock.clone());

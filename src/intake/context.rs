@@ -1,12 +1,20 @@
-//! A `Context` has what all parts of one timer use: its clock, tick, alarm, pending queue, limit and counts. It also
-//! says whether the timer is closed. Each chunk refers to it.
+//! The state that all parts of one timer share, in two pieces:
+//!
+//! - The *gate* is small: the clock, whether the timer is closed, and the limit. Whoever keeps a chunk keeps it, even
+//!   after the end of the timer.
+//! - The *context* is large: the alarm, the queues, the requests and the counts. The worker and the handles to the
+//!   timer keep it. Without these, nobody takes what is pushed, and nobody asks for a count.
+//!
+//! A `Link` leads from a chunk, or from the arena of a thread, to both.
 
 use super::alarm::Alarm;
 use super::limit::Limit;
 use super::pending::Pending;
 use super::slot::Phase;
 use crate::base::logging::warning;
-use crate::base::sync::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, SegQueue, fence};
+use crate::base::sync::{
+    Arc, AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, SegQueue, fence,
+};
 use crate::metrics::Counts;
 use crate::time::Timebase;
 use crate::time::tick::{DEADLINE_STEP, TickScale};
@@ -24,13 +32,12 @@ const CANCELS: u8 = 2;
 /// A thread has begun to empty the slots.
 const EMPTIED: u8 = 4;
 
-/// A timer's clock, alarm, counts and limit.
-pub(crate) struct Context {
+/// A timer's clock, closing and limit. See the head.
+pub(crate) struct Gate {
     pub(crate) time: Timebase,
     pub(crate) scale: TickScale,
-    pub(crate) alarm: Alarm,
-    pub(crate) pending: Pending,
-    limit: Option<Limit>,
+    /// In a box, because it fills two cache lines, and most timers have none.
+    limit: Option<Box<Limit>>,
     /// Whether the timer is closed, and how far it is. The head of `worker/end` has the protocol.
     closing: AtomicU8,
     /// What is scheduled from now on is not due before this time, which is just after the begin of the tick
@@ -38,6 +45,13 @@ pub(crate) struct Context {
     floor: AtomicU64,
     /// The next tick that the worker can expire, the current one of its wheel.
     next_tick: AtomicU64,
+}
+
+/// A timer's queues, requests and counts. See the head.
+pub(crate) struct Context {
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) alarm: Alarm,
+    pub(crate) pending: Pending,
     /// The registry, for a thread that knows only the context: a reference upwards, whose type is erased,
     /// because `registry` is built on this file.
     pub(super) registry_above: OnceLock<Weak<dyn Any + Send + Sync>>,
@@ -56,22 +70,79 @@ pub(crate) struct Context {
     pub(super) waiting_for_clock: SegQueue<(Token, u64)>,
 }
 
+/// A counted reference to a context. A weak one keeps the memory of what is counted: here that is the box alone.
+#[allow(clippy::redundant_allocation)]
+pub(crate) type SharedContext = Arc<Box<Context>>;
+
+/// The way from a chunk, or from a thread's arena, to its timer. See the head.
+#[derive(Clone)]
+pub(crate) struct Link {
+    pub(crate) gate: Arc<Gate>,
+    #[allow(clippy::redundant_allocation)] // see `SharedContext`
+    context: Weak<Box<Context>>,
+}
+
+impl Link {
+    pub(super) fn to(context: &SharedContext) -> Self {
+        Self { gate: context.gate.clone(), context: Arc::downgrade(context) }
+    }
+
+    /// The context, unless it is gone.
+    #[cold]
+    pub(crate) fn context(&self) -> Option<SharedContext> {
+        let context = self.context.upgrade();
+        if context.is_none() {
+            // Pairs with the release of the last reference: the caller finds the timer closed and emptied.
+            fence(Ordering::Acquire);
+        }
+        context
+    }
+
+    /// Counts, while anybody can ask for the counts.
+    pub(crate) fn count(&self, count: impl FnOnce(&Counts)) {
+        if let Some(context) = self.context() {
+            count(&context.counts);
+        }
+    }
+
+    /// Counts a panic of user code.
+    pub(crate) fn task_panicked(&self) {
+        self.count(|counts| counts.worker.task_panicked());
+    }
+
+    /// The present, where a panic of the clock must not reach the caller: at the end of a run. `None` if the clock
+    /// panics, which is counted.
+    pub(crate) fn now_contained(&self) -> Option<u64> {
+        let now = self.gate.time.now_contained();
+        if now.is_none() {
+            if let Some(context) = self.context() {
+                context.clock_panicked();
+            }
+        }
+        now
+    }
+}
+
 impl Context {
     pub(crate) fn new(
         time: Timebase,
         scale: TickScale,
         limit: Option<usize>,
         buckets: usize,
-    ) -> Self {
-        Self {
+    ) -> SharedContext {
+        let limit = limit.and_then(NonZeroUsize::new).map(|most| Box::new(Limit::new(most)));
+        let gate = Gate {
             time,
             scale,
-            alarm: Alarm::new(),
-            pending: Pending::new(),
-            limit: limit.and_then(NonZeroUsize::new).map(Limit::new),
+            limit,
             closing: AtomicU8::new(0),
             floor: AtomicU64::new(DEADLINE_STEP),
             next_tick: AtomicU64::new(1),
+        };
+        Arc::new(Box::new(Self {
+            gate: Arc::new(gate),
+            alarm: Alarm::new(),
+            pending: Pending::new(),
             registry_above: OnceLock::new(),
             counts: Counts::new(),
             sweep_requested: AtomicBool::new(false),
@@ -80,7 +151,7 @@ impl Context {
             entries: AtomicUsize::new(0),
             catching_up: SegQueue::new(),
             waiting_for_clock: SegQueue::new(),
-        }
+        }))
     }
 
     /// The name of the worker's thread.
@@ -88,11 +159,11 @@ impl Context {
         self.alarm.parker().thread_name().unwrap_or_default()
     }
 
-    /// The present, where a panic of the clock must not reach the caller: on the worker, at the end of a run, and in
-    /// a report. `None` if the clock panics, which is counted.
+    /// The present, where a panic of the clock must not reach the caller: on the worker, and in a report. `None` if
+    /// the clock panics, which is counted.
     #[inline]
     pub(crate) fn now_contained(&self) -> Option<u64> {
-        let now = self.time.now_contained();
+        let now = self.gate.time.now_contained();
         if now.is_none() {
             self.clock_panicked();
         }
@@ -105,7 +176,9 @@ impl Context {
         let timer = self.name();
         warning!([timer = timer], "{timer}: the clock panicked");
     }
+}
 
+impl Gate {
     /// A deadline that is not overdue in the tick that the worker expires.
     #[inline]
     pub(crate) fn not_overdue(&self, deadline: u64) -> u64 {
@@ -136,13 +209,13 @@ impl Context {
     /// Takes a permit for one more pending timeout, or returns the limit if that is reached.
     #[inline]
     pub(crate) fn begins(&self) -> Result<(), usize> {
-        self.limit.as_ref().map_or(Ok(()), Limit::acquire)
+        self.limit.as_ref().map_or(Ok(()), |limit| limit.acquire())
     }
 
     /// Takes a permit for one more pending timeout, even beyond the limit.
     #[inline]
     pub(crate) fn begins_again(&self) {
-        self.limit.iter().for_each(Limit::acquire_beyond);
+        self.limit.iter().for_each(|limit| limit.acquire_beyond());
     }
 
     /// Releases the permits of timeouts that are no longer pending. The caller counts their end afterwards:
@@ -151,9 +224,7 @@ impl Context {
     pub(crate) fn ended(&self, timeouts: usize) {
         self.limit.iter().for_each(|limit| limit.release(timeouts));
     }
-}
 
-impl Context {
     /// Closes the timer. Its pending timeouts will be returned.
     pub(crate) fn close(&self) {
         self.set(CLOSED);
@@ -198,17 +269,16 @@ impl Context {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
-    use crate::base::sync::Arc;
     use std::num::NonZeroU64;
     use std::time::{Duration, Instant};
 
     impl Context {
         /// The context of a timer whose worker is the calling thread.
-        pub(crate) fn of_this_thread(limit: Option<usize>, buckets: usize) -> Arc<Self> {
+        pub(crate) fn of_this_thread(limit: Option<usize>, buckets: usize) -> SharedContext {
             let scale = TickScale::new(NonZeroU64::new(8).unwrap());
             let context = Self::new(Timebase::starting_now(None), scale, limit, buckets);
             context.alarm.parker().adopt(&std::thread::current());
-            Arc::new(context)
+            context
         }
 
         /// Whether the worker was woken since the last call.
@@ -222,13 +292,13 @@ mod tests {
 
     #[test]
     fn a_limit_is_never_exceeded() {
-        let context = Context::of_this_thread(Some(2), 8);
-        let begin = || context.begins();
+        let gate = Context::of_this_thread(Some(2), 8).gate.clone();
+        let begin = || gate.begins();
         assert_eq!([begin(), begin(), begin()], [Ok(()), Ok(()), Err(2)]);
-        context.begins_again();
-        context.ended(1);
+        gate.begins_again();
+        gate.ended(1);
         assert_eq!(begin(), Err(2), "a timeout that goes on takes a place beyond the limit");
-        context.ended(1);
+        gate.ended(1);
         assert_eq!([begin(), begin()], [Ok(()), Err(2)]);
     }
 }

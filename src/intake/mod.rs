@@ -20,7 +20,8 @@
 //! - `sweep_request`: when the worker sweeps dead entries out of the wheel
 //! - `release`: how the worker drops empty chunks, and when
 //! - `limit`: the limit of pending timeouts
-//! - `context`: what all handles of one timer share with its worker: all of the above, and the clock
+//! - `context`: what all parts of one timer share: the gate, which each handle keeps, with the clock; and the context,
+//!   which goes with the timer, with the queues, the requests and the counts
 //! - `test_producer`: a thread that schedules, for the tests
 
 pub(crate) mod alarm;

@@ -24,7 +24,7 @@ const END: u64 = 4000;
 
 fn registry() -> Arc<Registry<u32>> {
     let (time, scale) = (Timebase::starting_now(None), TickScale::new(NonZeroU64::MIN));
-    Arc::new(Registry::new(Arc::new(Context::new(time, scale, None, 1))))
+    Arc::new(Registry::new(Context::new(time, scale, None, 1)))
 }
 
 /// A handle: the chunk of a timeout, and the offset of its slot.
@@ -658,15 +658,15 @@ fn rule_07_what_a_pass_finds_includes_what_was_scheduled_before() {
         let mut owner = Owner::enter(&registry).expect("there is room");
         let mut worker = Worker::new(&registry);
         let producer = spawn(move || {
-            let context = owner.arena.context.clone();
+            let context = owner.arena.timer.clone();
             let _handles = [1, 2, 3].map(|payload| {
-                let deadline = context.not_overdue(DUE);
+                let deadline = context.gate.not_overdue(DUE);
                 schedule(&mut owner, payload, deadline)
             });
             std::mem::forget(owner);
         });
         turn();
-        registry.context.raise_floor(NOW);
+        registry.gate.raise_floor(NOW);
         fence(Ordering::SeqCst);
         worker.look(NOW);
         let ran = worker.expire(NOW);
@@ -911,7 +911,7 @@ fn an_arena_passes_to_the_next_thread() {
 /// Schedules as `timeout/schedule` does. Returns whether the timeout was admitted.
 fn admit(owner: &mut Owner<u32>) -> bool {
     let (chunk, offset) = schedule(owner, 7, DUE);
-    if !owner.arena.context.is_closed() {
+    if !owner.arena.timer.gate.is_closed() {
         return true;
     }
     let taken = chunk.slot(offset).take_back();
@@ -923,7 +923,7 @@ fn admit(owner: &mut Owner<u32>) -> bool {
 
 fn close(registry: &Registry<u32>) -> usize {
     let mut returned = 0;
-    registry.context.close();
+    registry.gate.close();
     registry.empty(Phase::Returned, |emptied| returned += emptied.offsets().count());
     returned
 }
@@ -962,7 +962,7 @@ fn rule_01_admission_against_a_run_and_a_close() {
         let chunk = owner.chunk().clone();
         let producer = spawn(move || {
             let (chunk, offset) = schedule(&mut owner, 7, DUE);
-            let closed = owner.arena.context.is_closed();
+            let closed = owner.arena.timer.gate.is_closed();
             let taken = if closed { chunk.slot(offset).take_back() } else { None };
             std::mem::forget(owner);
             taken.map(|taken| taken.has_run)
@@ -993,12 +993,12 @@ fn rule_01_close_against_a_run_that_goes_on() {
         assert!(matches!(chunk.slot(offset).claim(version, NOW), Claim::Due(_)));
         let runner = spawn(move || {
             let slot = chunk.slot(offset);
-            if chunk.context.is_emptied() {
+            if chunk.timer.gate.is_emptied() {
                 return !slot.abandon();
             }
             slot.go_on(8, LATER, Phase::New).expect("no cancel denies it");
             chunk.announce_moved(LATER);
-            !chunk.context.is_emptied() || slot.take_back().is_none()
+            !chunk.timer.gate.is_emptied() || slot.take_back().is_none()
         });
         turn();
         let returned = close(&registry);
@@ -1028,7 +1028,7 @@ fn rule_04_a_chunk_is_dropped_with_its_last_slot_after_the_end() {
         };
         let leaver = spawn(move || drop(owner));
         turn();
-        registry.context.close();
+        registry.gate.close();
         registry.empty(Phase::Cancelled, drop_emptied);
         drop(registry);
         handle.join().unwrap();
@@ -1054,7 +1054,7 @@ fn a_reserved_slot_keeps_its_chunk(cancels_elsewhere: bool) {
     let ender = {
         let registry = registry.clone();
         spawn(move || {
-            registry.context.close();
+            registry.gate.close();
             registry.empty(Phase::Cancelled, drop_emptied);
         })
     };

@@ -13,8 +13,7 @@ use super::chunk::{ALL, Chunk, SLOTS};
 use super::pin::{Armed, Collected, FreeSlots, Payload, Pin};
 use super::registry::Registry;
 use super::slot::Runs;
-use crate::base::sync::{Arc, Ordering};
-use std::sync::Weak;
+use crate::base::sync::Arc;
 use std::thread;
 
 /// A thread's owned chunk, and its arena.
@@ -27,8 +26,6 @@ pub(crate) struct Owner<P: Payload> {
     used: usize,
     /// Free slots of another chunk that are not given back yet.
     collected: Collected<P>,
-    /// Weak, so that a thread does not keep the shared state of a timer alive.
-    registry: Weak<Registry<P>>,
 }
 
 impl<P: Payload> Owner<P> {
@@ -49,9 +46,8 @@ impl<P: Payload> Owner<P> {
             registry.leave(arena);
             return None;
         };
-        let registry = Arc::downgrade(registry);
         let used = chunk.used();
-        Some(Self { arena, chunk, free, used, collected: Collected::default(), registry })
+        Some(Self { arena, chunk, free, used, collected: Collected::default() })
     }
 
     /// Whether there is a slot to arm. False if the timer can have no more chunks.
@@ -111,16 +107,15 @@ impl<P: Payload> Owner<P> {
     fn arm_at(&mut self, offset: usize, payload: P, deadline: u64, runs: Runs) {
         let arena = &*self.arena;
         // Counted first, so that the worker never finds a slot that is not counted.
-        arena.tally.scheduled.add(1);
-        let sequence = arena.next_sequence.load(Ordering::Relaxed);
+        let sequence = arena.tally.scheduled.add(1);
         self.chunk.slot(offset).arm(payload, deadline, sequence, runs);
-        arena.next_sequence.store(sequence + 1, Ordering::Relaxed);
     }
 
     /// The chunk is unused.
     #[cfg(all(test, not(any(loom, shuttle))))]
     pub(crate) fn set_next_sequence(&self, sequence: u64) {
-        self.arena.next_sequence.store(sequence, Ordering::Relaxed);
+        let scheduled = &self.arena.tally.scheduled;
+        scheduled.add(sequence - scheduled.get());
         self.chunk.set_from(sequence);
     }
 
@@ -143,7 +138,7 @@ impl<P: Payload> Owner<P> {
         self.collected.give_back();
         self.free = self.chunk.take_freed();
         if self.free.count_ones() as usize <= SLOTS / 4 {
-            let registry = self.registry.upgrade();
+            let registry = Registry::of(&self.arena.timer);
             let next = registry.and_then(|registry| next_chunk(&self.arena, &registry));
             if let Some((chunk, free)) = next {
                 self.chunk.disown(self.free);
@@ -166,7 +161,7 @@ impl<P: Payload> Owner<P> {
 
     /// Collects Free slots of another chunk of this timer, or returns those of another timer.
     pub(crate) fn collect(&mut self, slots: FreeSlots<P>) -> Result<(), FreeSlots<P>> {
-        if !Arc::ptr_eq(&slots.chunk().context, &self.arena.context) {
+        if !Arc::ptr_eq(&slots.chunk().timer.gate, &self.arena.timer.gate) {
             return Err(slots);
         }
         self.collected.add(slots);
@@ -179,7 +174,7 @@ impl<P: Payload> Drop for Owner<P> {
         self.collected.give_back();
         self.chunk.disown(self.free);
         self.arena.set_thread(None);
-        if let Some(registry) = self.registry.upgrade() {
+        if let Some(registry) = Registry::of(&self.arena.timer) {
             registry.leave(self.arena.clone());
         }
     }
@@ -190,7 +185,7 @@ fn next_chunk<P: Payload>(
     arena: &Arc<Arena<P>>,
     registry: &Registry<P>,
 ) -> Option<(Arc<Chunk<P>>, u64)> {
-    let next_sequence = arena.next_sequence.load(Ordering::Relaxed);
+    let next_sequence = arena.tally.scheduled.get();
     let Some(chunk) = arena.pool.pop() else {
         let chunk = registry.new_chunk(arena)?;
         chunk.set_from(next_sequence);

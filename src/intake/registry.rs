@@ -13,7 +13,7 @@
 
 use super::arena::Arena;
 use super::chunk::{ALL, Chunk, MAX_CHUNKS};
-use super::context::Context;
+use super::context::{Gate, Link, SharedContext};
 use super::pin::{EmptiedSlots, Payload, Pin};
 use super::slot::{Phase, Slot};
 use super::table::Table;
@@ -24,7 +24,8 @@ use std::any::Any;
 
 /// All arenas of one timer.
 pub(crate) struct Registry<P> {
-    pub(crate) context: Arc<Context>,
+    pub(crate) context: SharedContext,
+    pub(crate) gate: Arc<Gate>,
     arenas: Mutex<Vec<Arc<Arena<P>>>>,
     table: Table<P>,
     /// Arenas whose thread has ended.
@@ -35,8 +36,9 @@ pub(crate) struct Registry<P> {
 }
 
 impl<P: Payload> Registry<P> {
-    pub(crate) fn new(context: Arc<Context>) -> Self {
+    pub(crate) fn new(context: SharedContext) -> Self {
         Self {
+            gate: context.gate.clone(),
             context,
             arenas: Mutex::new(Vec::new()),
             table: Table::new(),
@@ -46,8 +48,8 @@ impl<P: Payload> Registry<P> {
     }
 
     /// The registry of a timer that has at least one arena, unless it is gone.
-    pub(crate) fn of(context: &Context) -> Option<Arc<Self>> {
-        context.registry_above.get()?.upgrade()?.downcast().ok()
+    pub(crate) fn of(timer: &Link) -> Option<Arc<Self>> {
+        timer.context()?.registry_above.get()?.upgrade()?.downcast().ok()
     }
 
     /// An idle arena or a new one, for the calling thread.
@@ -72,13 +74,14 @@ impl<P: Payload> Registry<P> {
     }
 
     /// The arena of the crate's own timeouts. No thread gets it.
-    pub(super) fn new_internal_arena(&self) -> Arc<Arena<P>> {
+    pub(super) fn new_internal_arena(self: &Arc<Self>) -> Arc<Arena<P>> {
+        self.lead_here();
         self.add_arena(self.context.counts.internals.clone())
     }
 
     fn add_arena(&self, tally: Arc<Tally>) -> Arc<Arena<P>> {
         let number = self.made.fetch_add(1, Ordering::Relaxed);
-        let arena = Arena::new(self.context.clone(), tally, number);
+        let arena = Arena::new(&self.context, tally, number);
         self.arenas.lock().push(arena.clone());
         arena
     }
@@ -122,7 +125,7 @@ impl<P: Payload> Registry<P> {
         self.table.put(chunk.clone());
         arena.chunks.lock().insert(id, chunk.clone());
         // If the timer has ended before the insertion, this thread sees it closed. See `pinned`.
-        if self.context.is_closed() {
+        if self.gate.is_closed() {
             self.unlist(arena, &chunk);
         }
         Some(chunk)
@@ -141,7 +144,7 @@ impl<P: Payload> Registry<P> {
     /// ever armed. It leads to the timer if a future finds no free slot.
     pub(crate) fn spare(self: &Arc<Self>) -> Pin<P> {
         self.lead_here();
-        let chunk = Chunk::homeless::<Arena<P>>(MAX_CHUNKS - 1, self.context.clone());
+        let chunk = Chunk::homeless::<Arena<P>>(MAX_CHUNKS - 1, Link::to(&self.context));
         chunk.disown(ALL & !1);
         Pin::unused(&chunk, 0)
     }
@@ -192,7 +195,7 @@ impl<P: Payload> Registry<P> {
     /// own timeouts are always cancelled; `end` applies to the others. Calls `ended` with the timeouts of each
     /// chunk.
     pub(crate) fn empty(&self, end: Phase, mut ended: impl FnMut(EmptiedSlots<P>)) {
-        self.context.begin_emptying();
+        self.gate.begin_emptying();
         let arenas = self.arenas.lock().clone(); // so that a snapshot does not wait
         for arena in arenas {
             let end = if arena.internal { Phase::Cancelled } else { end };
@@ -207,7 +210,7 @@ impl<P: Payload> Registry<P> {
             }
             arena.clear();
             if !arena.internal {
-                self.context.ended(count as usize);
+                self.gate.ended(count as usize);
             }
             let counts = self.context.counts.of(arena.internal);
             let ends = if end == Phase::Returned { &counts.returned } else { &counts.cancelled };

@@ -52,7 +52,9 @@ impl<P> Arena<P> {
     pub(super) fn consider_release(&self) {
         let kept = self.kept();
         if self.empty_chunks() > if kept > 0 { kept + self.pool.len() / 4 } else { 0 } {
-            self.context.request_release();
+            if let Some(context) = self.timer.context() {
+                context.request_release();
+            }
         }
     }
 

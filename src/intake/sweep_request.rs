@@ -4,7 +4,7 @@
 //! once per 1,024 runs and filed chunks. A count decides only when a sweep pays, and never whether a
 //! timeout runs.
 
-use super::context::Context;
+use super::context::{Context, Link};
 use crate::base::sync::Ordering;
 use crate::metrics::Totals;
 use crate::wheel::is_sweep_worth_it;
@@ -16,18 +16,21 @@ pub(crate) const DEAD_ALLOWED: usize = 4096;
 /// A thread checks whether a sweep is worth its cost once per this number of dead entries.
 pub(crate) const DEAD_PER_CHECK: u64 = 1024;
 
-impl Context {
+impl Link {
     /// Requests a sweep if one is worth its cost. The caller has left a dead entry in the wheel and counted
     /// it; `died` is that count.
     #[inline]
     pub(crate) fn entry_died(&self, died: u64) {
         if died % DEAD_PER_CHECK == 0 {
-            self.request_sweep();
+            if let Some(context) = self.context() {
+                context.request_sweep();
+            }
         }
     }
+}
 
+impl Context {
     /// Wakes the worker for a sweep if one is worth its cost.
-    #[cold]
     fn request_sweep(&self) {
         if self.is_sweep_worth_it() && !self.sweep_requested.swap(true, Ordering::Relaxed) {
             self.alarm.call();
@@ -63,7 +66,7 @@ impl Context {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
-    use crate::base::sync::Arc;
+    use crate::intake::context::SharedContext;
     use std::time::Duration;
 
     impl Context {
@@ -72,18 +75,19 @@ mod tests {
             self.counts.by_others.scheduled.add_shared(count);
             self.set_entries(self.entries.load(Ordering::Relaxed) + count as usize);
         }
+    }
 
-        /// Counts `count` cancels in the wheel.
-        fn cancel(&self, count: u64) {
-            for _ in 0..count {
-                self.counts.by_others.cancelled.add_shared(1);
-                self.counts.by_others.died.add_shared(1);
-                self.entry_died(self.counts.by_others.died.get());
-            }
+    /// Counts `count` cancels in the wheel.
+    fn cancel(context: &SharedContext, count: u64) {
+        let (timer, counts) = (Link::to(context), &context.counts.by_others);
+        for _ in 0..count {
+            counts.cancelled.add_shared(1);
+            counts.died.add_shared(1);
+            timer.entry_died(counts.died.get());
         }
     }
 
-    fn context() -> Arc<Context> {
+    fn context() -> SharedContext {
         Context::of_this_thread(None, 8)
     }
 
@@ -91,11 +95,11 @@ mod tests {
     fn rule_04_more_dead_than_live_entries_request_one_sweep() {
         let context = context();
         context.schedule(10_000);
-        context.cancel(7047);
+        cancel(&context, 7047);
         assert!(!context.is_sweep_requested(), "7,047 are dead and 2,953 live");
-        context.cancel(DEAD_PER_CHECK);
+        cancel(&context, DEAD_PER_CHECK);
         assert!(context.is_sweep_requested() && context.was_woken());
-        context.cancel(1929);
+        cancel(&context, 1929);
         assert!(!context.was_woken(), "the sweep is already requested");
     }
 
@@ -104,11 +108,11 @@ mod tests {
         for (buckets, dead) in [(8, DEAD_ALLOWED as u64), (10_240, 10_240)] {
             let context = Context::of_this_thread(None, buckets);
             context.schedule(dead);
-            context.cancel(dead);
+            cancel(&context, dead);
             context.consider_sweep();
             assert!(!context.is_sweep_requested(), "{dead} in {buckets} buckets");
             context.schedule(1);
-            context.cancel(1);
+            cancel(&context, 1);
             context.consider_sweep();
             assert!(context.is_sweep_requested(), "{dead} and one more in {buckets} buckets");
         }
@@ -118,12 +122,12 @@ mod tests {
     fn dead_entries_that_have_left_the_wheel_do_not_count() {
         let context = context();
         context.schedule(10_240);
-        context.cancel(4000);
+        cancel(&context, 4000);
         context.set_entries(6240);
-        context.cancel(4192);
+        cancel(&context, 4192);
         context.consider_sweep();
         assert!(!context.is_sweep_requested(), "4,192 are dead and 2,048 live");
-        context.cancel(2048);
+        cancel(&context, 2048);
         assert!(context.is_sweep_requested());
     }
 
@@ -131,9 +135,9 @@ mod tests {
     fn rule_04_a_sweep_outrun_by_cancels_is_requested_again() {
         let context = context();
         context.schedule(100_000);
-        context.cancel(60_000);
+        cancel(&context, 60_000);
         assert!(context.is_sweep_requested());
-        context.cancel(40_000);
+        cancel(&context, 40_000);
         context.set_entries(40_000);
         context.consider_sweep();
         assert!(context.is_sweep_requested(), "40,000 dead ones are left");
@@ -151,7 +155,7 @@ mod tests {
         let cancels = || {
             let (context, sender) = (context.clone(), sender.clone());
             std::thread::spawn(move || {
-                context.entry_died(DEAD_PER_CHECK);
+                Link::to(&context).entry_died(DEAD_PER_CHECK);
                 sender.send(()).unwrap();
             });
             done.recv_timeout(Duration::from_secs(60))

@@ -23,11 +23,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct Count(AtomicU64);
 
 impl Count {
-    /// Adds to a count that has only one writer. Release, here and below, pairs with the acquire of
-    /// `get`: a reader that sees an end counted also sees its beginning counted.
+    /// Adds to a count that has only one writer. Returns what it was before. Release, here and below, pairs with
+    /// the acquire of `get`: a reader that sees an end counted also sees its beginning counted.
     #[inline]
-    pub(crate) fn add(&self, n: u64) {
-        self.0.store(self.0.load(Ordering::Relaxed) + n, Ordering::Release);
+    pub(crate) fn add(&self, n: u64) -> u64 {
+        let before = self.0.load(Ordering::Relaxed);
+        self.0.store(before + n, Ordering::Release);
+        before
     }
 
     /// Adds to a count that has several writers.
@@ -257,7 +259,7 @@ mod tests {
     #[test]
     fn rule_01_a_tally_that_is_folded_into_another_keeps_its_counts() {
         let [from, into] = [(); 2].map(|()| Tally::default());
-        from.all().iter().zip(1..).for_each(|(count, n)| count.add(n));
+        from.all().iter().zip(1..).for_each(|(count, n)| _ = count.add(n));
         into.add_all(&from);
         into.add_all(&from);
         assert!(into.all().iter().zip(1..).all(|(count, n)| count.get() == 2 * n));

@@ -8,8 +8,9 @@ use super::error::RescheduleError;
 use super::this_thread;
 use crate::base::catch_panic;
 use crate::base::logging::warning;
-use crate::intake::context::Context;
+use crate::intake::context::Gate;
 use crate::intake::{Armed, Cancel, Moved, Phase, Pin, Slot, TakenBack};
+use crate::metrics::Counts;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::time::{Duration, Instant};
@@ -117,7 +118,7 @@ impl Timeout {
         if let Cancel::Won { payload, filed } = self.0.cancel() {
             self.count_cancelled(filed);
             if catch_panic::panics(|| drop(payload)) {
-                self.context().counts.worker.task_panicked();
+                self.0.chunk().timer.task_panicked();
                 warning!("the drop of the task of {self:?} panicked");
             }
         }
@@ -126,14 +127,14 @@ impl Timeout {
     /// Counts a timeout that was cancelled while pending.
     #[inline]
     pub(super) fn count_cancelled(&self, filed: bool) {
-        let context = &self.0.chunk().context;
-        context.ended(1);
-        let died = this_thread::count(context, |counter| {
+        let timer = &self.0.chunk().timer;
+        timer.gate.ended(1);
+        let died = this_thread::count(timer, |counter| {
             counter.add(|tally| &tally.cancelled);
             counter.add(|tally| if filed { &tally.died } else { &tally.unqueued }).get()
         });
         if filed {
-            context.entry_died(died);
+            timer.entry_died(died);
         }
     }
 
@@ -157,7 +158,7 @@ impl Timeout {
     /// The instant at which the timeout expires, or at which its present run was due. `None` after the
     /// end of the timeout.
     pub fn deadline(&self) -> Option<Instant> {
-        self.slot().present_deadline().map(|deadline| self.context().time.instant_at(deadline))
+        self.slot().present_deadline().map(|deadline| self.gate().time.instant_at(deadline))
     }
 
     /// Moves the deadline to `delay` from now, without an allocation. The handle stays the same, and the limit of
@@ -191,7 +192,7 @@ impl Timeout {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reschedule(&self, delay: Duration) -> Result<(), RescheduleError> {
-        self.reschedule_to(self.context().time.deadline_after(delay))
+        self.reschedule_to(self.gate().time.deadline_after(delay))
     }
 
     /// Moves the deadline to an instant, like [`reschedule`](Self::reschedule). Reads no clock.
@@ -215,14 +216,14 @@ impl Timeout {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reschedule_at(&self, deadline: Instant) -> Result<(), RescheduleError> {
-        self.reschedule_to(self.context().time.nanos_at(deadline))
+        self.reschedule_to(self.gate().time.nanos_at(deadline))
     }
 
     /// Moves the deadline to a time of the timer's own count.
     #[inline(always)]
     pub(crate) fn reschedule_to(&self, deadline: u64) -> Result<(), RescheduleError> {
         self.move_to(deadline, |moved| {
-            let died = this_thread::count(&self.0.chunk().context, |counter| {
+            let died = this_thread::count(&self.0.chunk().timer, |counter| {
                 counter.add(|tally| &tally.rescheduled);
                 if moved == Moved::LeftEntry {
                     counter.add(|tally| &tally.renewed);
@@ -232,7 +233,7 @@ impl Timeout {
                 }
             });
             if moved == Moved::LeftEntry {
-                self.context().entry_died(died);
+                self.0.chunk().timer.entry_died(died);
             }
         })
     }
@@ -245,7 +246,7 @@ impl Timeout {
         count: impl FnOnce(Moved),
     ) -> Result<(), RescheduleError> {
         // Tried first, because most timeouts are pushed back.
-        if !self.context().is_closed() && self.slot().push_back(deadline) {
+        if !self.gate().is_closed() && self.slot().push_back(deadline) {
             count(Moved::Deadline);
             return Ok(());
         }
@@ -259,10 +260,10 @@ impl Timeout {
         deadline: u64,
         count: impl FnOnce(Moved),
     ) -> Result<(), RescheduleError> {
-        if self.context().is_closed() && !self.slot().phase().has_ended() {
+        if self.gate().is_closed() && !self.slot().phase().has_ended() {
             return Err(RescheduleError::Stopped);
         }
-        let deadline = self.context().not_overdue(deadline);
+        let deadline = self.gate().not_overdue(deadline);
         let moved = self.slot().reschedule(deadline).map_err(why_not)?;
         count(moved);
         if moved != Moved::Deadline {
@@ -273,17 +274,17 @@ impl Timeout {
 
     /// The present instant by the timer's clock.
     pub fn now(&self) -> Instant {
-        self.context().time.now_instant()
+        self.gate().time.now_instant()
     }
 
-    pub(crate) fn context(&self) -> &Context {
-        &self.0.chunk().context
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.0.chunk().timer.gate
     }
 
     #[inline]
     pub(crate) fn tell_cancelled(&self, task: Erased) {
         if catch_panic::panics(|| task.cancelled(&self.0)) {
-            self.context().counts.worker.task_panicked();
+            self.0.chunk().timer.task_panicked();
             warning!("the cancelled callback of {self:?} panicked");
         }
     }
@@ -291,7 +292,7 @@ impl Timeout {
     /// Counts the timeout as cancelled after a stop returned it and no caller collected it.
     pub(crate) fn cancel_returned(&self) {
         if self.slot().cancel_returned() {
-            self.context().counts.by_others.uncollected.add_shared(1);
+            self.0.chunk().timer.count(|counts| counts.by_others.uncollected.add_shared(1));
         }
     }
 
@@ -302,19 +303,23 @@ impl Timeout {
 
     /// Counts a timeout that was taken back before it has run.
     pub(super) fn count_taken_back(&self, filed: bool) {
-        let counts = self.context().counts.of(self.0.chunk().internal);
-        counts.taken_back.add_shared(1);
-        counts.unqueued.add_shared(u64::from(!filed));
+        let chunk = self.0.chunk();
+        chunk.timer.count(|counts| {
+            let counts = counts.of(chunk.internal);
+            counts.taken_back.add_shared(1);
+            counts.unqueued.add_shared(u64::from(!filed));
+        });
     }
 
     /// Cancels a timeout that went on after a run although its timer was closed meanwhile. The caller
     /// has taken it back.
     #[cold]
     pub(super) fn cancel_late(&self, taken: TakenBack<Erased>) {
-        let counts = &self.context().counts.by_others;
-        self.context().ended(1);
-        counts.cancelled.add_shared(1);
-        counts.unqueued.add_shared(u64::from(!taken.filed));
+        self.gate().ended(1);
+        self.0.chunk().timer.count(|Counts { by_others, .. }| {
+            by_others.cancelled.add_shared(1);
+            by_others.unqueued.add_shared(u64::from(!taken.filed));
+        });
         self.tell_cancelled(taken.payload);
     }
 }

@@ -16,6 +16,7 @@ use super::schedule::{Admit, Refusal, refused, schedule_in};
 use super::task::TimerTask;
 use crate::base::sync::{Arc, Mutex};
 use crate::intake::{Moved, Owner, Registry, TakenBack};
+use crate::metrics::Counts;
 use std::time::Instant;
 
 /// The internal timeouts of one timer.
@@ -41,11 +42,13 @@ impl Internals {
         admit: Admit,
     ) -> Result<Internal, (T, Refusal)> {
         let mut state = self.0.lock();
-        if state.owner.is_none() && !registry.context.is_closed() {
+        if state.owner.is_none() && !registry.gate.is_closed() {
             state.owner = Owner::of_internals(registry);
         }
         match &mut state.owner {
-            Some(owner) => schedule_in(owner, task, deadline, admit).map(Internal),
+            Some(owner) => {
+                schedule_in(&registry.context, owner, task, deadline, admit).map(Internal)
+            }
             None => Err((task, refused(&registry.context, true))),
         }
     }
@@ -80,26 +83,29 @@ impl Internal {
     /// Cancels the timeout, unless it runs or has ended.
     pub(crate) fn cancel(&self) {
         let Some(TakenBack { payload, filed, .. }) = self.0.take_back() else { return };
-        let context = self.0.context();
-        let counts = &context.counts.internals;
-        counts.cancelled.add_shared(1);
-        if filed {
-            counts.died.add_shared(1);
-            context.entry_died(counts.died.get());
-        } else {
-            counts.unqueued.add_shared(1);
-        }
+        let timer = &self.0.pin().chunk().timer;
+        timer.count(|Counts { internals, .. }| {
+            internals.cancelled.add_shared(1);
+            if filed {
+                internals.died.add_shared(1);
+                timer.entry_died(internals.died.get());
+            } else {
+                internals.unqueued.add_shared(1);
+            }
+        });
         self.0.tell_cancelled(payload);
     }
 
     /// Moves the deadline. False if the timeout runs or has ended, or if the timer is stopped.
     pub(crate) fn reschedule_at(&self, deadline: Instant) -> bool {
-        let context = self.0.context();
-        let moved = self.0.move_to(context.time.nanos_at(deadline), |moved| {
+        let timer = &self.0.pin().chunk().timer;
+        let moved = self.0.move_to(timer.gate.time.nanos_at(deadline), |moved| {
             if moved == Moved::LeftEntry {
-                context.counts.internals.renewed.add_shared(1);
-                context.counts.internals.died.add_shared(1);
-                context.entry_died(context.counts.internals.died.get());
+                timer.count(|Counts { internals, .. }| {
+                    internals.renewed.add_shared(1);
+                    internals.died.add_shared(1);
+                    timer.entry_died(internals.died.get());
+                });
             }
         });
         moved.is_ok()
@@ -139,14 +145,14 @@ mod tests {
         };
         let timeout = schedule(&timer, &held).expect("the timer is open");
         assert_nothing();
-        assert!(timeout.reschedule_at(context.time.instant_at(DUE / 2)));
+        assert!(timeout.reschedule_at(context.gate.time.instant_at(DUE / 2)));
         assert_nothing();
         assert!(timeout.is_alive());
         timeout.cancel();
         timeout.cancel();
-        assert!(!timeout.is_alive() && !timeout.reschedule_at(context.time.instant_at(DUE)));
+        assert!(!timeout.is_alive() && !timeout.reschedule_at(context.gate.time.instant_at(DUE)));
         assert_nothing();
-        context.close();
+        context.gate.close();
         assert!(schedule(&timer, &held).is_none());
         assert_nothing();
         assert_eq!(Arc::strong_count(&held), 1);
@@ -158,7 +164,7 @@ mod tests {
         let (timer, held) = (timer(), Arc::new(()));
         let (registry, internals) = &timer;
         let timeouts: Vec<_> = (0..100).filter_map(|_| schedule(&timer, &held)).collect();
-        registry.context.close();
+        registry.gate.close();
         let mut left = Vec::new();
         registry.empty(Phase::Returned, |mut emptied| {
             for taken in emptied.offsets().map(|offset| emptied.take(offset).map(Emptied::take)) {

@@ -12,7 +12,7 @@ use super::handle::Timeout;
 use super::task::TimerTask;
 use super::this_thread::{with_owner, with_owner_of};
 use crate::base::sync::Arc;
-use crate::intake::context::Context;
+use crate::intake::context::Gate;
 use crate::intake::{Owner, Pin, Registry, Runs};
 
 /// A reserved slot, in which at most one task waits at a time. It is *unused* before its first task. Its
@@ -27,8 +27,8 @@ impl Reservation {
     }
 
     #[inline]
-    pub(crate) fn context(&self) -> &Context {
-        self.0.context()
+    pub(crate) fn gate(&self) -> &Gate {
+        self.0.gate()
     }
 
     /// The handle to the last task.
@@ -42,10 +42,10 @@ impl Reservation {
     #[inline]
     pub(crate) fn arm<T: TimerTask>(&mut self, task: T, deadline: u64) -> Result<(), T> {
         const { assert!(T::KIND.only_wakes) };
-        if self.context().is_closed() {
+        if self.gate().is_closed() {
             return Err(task);
         }
-        self.context().begins_again();
+        self.gate().begins_again();
         let mut task = Some(task);
         let other =
             with_owner_of(self.0.pin_mut(), |owner, kept| arm_in(owner, kept, &mut task, deadline));
@@ -59,18 +59,19 @@ impl Reservation {
     /// Schedules without a cached owner: on a thread that is ending, or in a timer without room.
     #[cold]
     fn arm_without_owner<T: TimerTask>(&mut self, task: T, deadline: u64) -> Result<(), T> {
-        let registry = Registry::of(self.context());
+        let registry = Registry::of(&self.0.pin().chunk().timer);
         if registry.is_none() {
             // The timer is gone, so it is closed. This makes sure that the next poll sees that.
-            self.context().close();
+            self.gate().close();
         }
         let owner = registry.and_then(|registry| Owner::enter(&registry));
         let mut task = Some(task);
         let kept = self.0.pin_mut();
         let other = owner.and_then(|mut owner| arm_in(&mut owner, kept, &mut task, deadline));
         if let Some(task) = task {
-            self.context().counts.by_others.rejected.add_shared(1);
-            self.context().ended(1);
+            let timer = &self.0.pin().chunk().timer;
+            timer.count(|counts| counts.by_others.rejected.add_shared(1));
+            self.gate().ended(1);
             return Err(task);
         }
         self.was_armed(other);
@@ -84,7 +85,7 @@ impl Reservation {
         if let Some(other) = other {
             self.0 = other;
         }
-        if self.context().is_closed() {
+        if self.gate().is_closed() {
             self.0.cancel();
         }
     }
@@ -99,7 +100,7 @@ fn arm_in<T: TimerTask>(
     task: &mut Option<T>,
     deadline: u64,
 ) -> Option<Timeout> {
-    let deadline = owner.arena.context.not_overdue(deadline);
+    let deadline = owner.arena.timer.gate.not_overdue(deadline);
     let keeps = owner.arm_again(kept, || task.take().map(Erased::new), deadline, Runs::Once);
     let other = if keeps {
         None
@@ -118,6 +119,7 @@ mod tests {
     use super::super::task::Kind;
     use super::super::this_thread::forget;
     use super::*;
+    use crate::intake::context::Context;
     use crate::intake::{Phase, SLOTS};
     use std::collections::HashSet;
     use std::ops::Deref;
@@ -148,7 +150,7 @@ mod tests {
 
     impl Drop for Left {
         fn drop(&mut self) {
-            forget(&self.context);
+            forget(&self.context.gate);
         }
     }
 
@@ -213,18 +215,20 @@ mod tests {
             if full {
                 registry.use_up_chunks();
             } else {
-                registry.context.close();
+                registry.gate.close();
                 registry.empty(Phase::Cancelled, |_| ());
             }
             let mut reservation = Reservation::new(&registry);
             assert!(reservation.arm(Wake, DUE).is_err());
             let context = Arc::downgrade(&registry.context);
-            forget(&registry.context);
+            let gate = Arc::downgrade(&registry.gate);
+            forget(&registry.gate);
             drop(registry);
-            assert!(context.strong_count() > 0, "the chunk has the context");
-            assert_eq!(reservation.context().is_closed(), !full);
-            drop(reservation);
             assert_eq!(context.strong_count(), 0);
+            assert!(gate.strong_count() > 0, "the chunk has the gate");
+            assert_eq!(reservation.gate().is_closed(), !full);
+            drop(reservation);
+            assert_eq!(gate.strong_count(), 0);
         }
     }
 
@@ -235,7 +239,7 @@ mod tests {
         let mut reservation = Reservation::new(&registry);
         let mut owner = Owner::enter(&registry).expect("there is room");
         let other = arm_in(&mut owner, reservation.0.pin_mut(), &mut Some(Wake), DUE);
-        registry.context.close();
+        registry.gate.close();
         reservation.was_armed(other);
         assert!(reservation.0.is_cancelled());
         let metrics = registry.context.counts.snapshot();

@@ -5,7 +5,7 @@ use super::handle::Timeout;
 use super::next::When;
 use crate::base::catch_panic;
 use crate::base::logging::warning;
-use crate::intake::context::Context;
+use crate::intake::context::{Gate, Link};
 use crate::intake::{CatchUp, Phase, Pin, Runner, Slot, UNKNOWN};
 use crate::time::tick::NEVER;
 use crate::wheel::Token;
@@ -82,18 +82,18 @@ impl<'a> Run<'a> {
         self.0.slot()
     }
 
-    fn context(&self) -> &Context {
-        &self.0.chunk().context
+    fn gate(&self) -> &Gate {
+        &self.0.chunk().timer.gate
     }
 
     /// The instant at which this run was due.
     pub fn deadline(&self) -> Instant {
-        self.context().time.instant_at(self.slot().deadline())
+        self.gate().time.instant_at(self.slot().deadline())
     }
 
     /// The present instant by the timer's clock.
     pub fn now(&self) -> Instant {
-        self.context().time.now_instant()
+        self.gate().time.now_instant()
     }
 
     /// A handle to the timeout.
@@ -109,8 +109,8 @@ impl<'a> Run<'a> {
 
     /// The end of the run. `None` if the clock panics, since that must not end the timeout.
     pub(super) fn end(&self) -> Option<Instant> {
-        let context = self.context();
-        context.now_contained().map(|end| context.time.instant_at(end))
+        let end = self.0.chunk().timer.now_contained();
+        end.map(|end| self.gate().time.instant_at(end))
     }
 }
 
@@ -124,16 +124,16 @@ pub(crate) fn run_on_worker(runner: &mut Runner<Erased>, task: Erased) -> Option
 
 #[cold]
 fn go_on_worker(runner: &mut Runner<Erased>, task: Erased, when: When) -> Option<GoesOn> {
-    let due = next_due(context_of(runner), when);
+    let due = next_due(timer_of(runner), when);
     // Counted before the timeout can end, so that no count is ever too low.
-    context_of(runner).begins_again();
-    context_of(runner).counts.by_worker.rearmed.add(1);
+    gate_of(runner).begins_again();
+    timer_of(runner).count(|counts| _ = counts.by_worker.rearmed.add(1));
     let token = go_on(runner, task, due.deadline(), Phase::Filed)?;
     Some(match due {
         Due::At(deadline) => GoesOn::At(CatchUp { token, deadline }),
         Due::Missed(deadline) => GoesOn::Missed(CatchUp { token, deadline }),
         Due::AfterClock(delay) => {
-            context_of(runner).wait_for_clock(token, delay);
+            timer_of(runner).context()?.wait_for_clock(token, delay);
             GoesOn::WhenKnown
         }
     })
@@ -148,54 +148,64 @@ pub(crate) fn run_elsewhere(runner: &mut Runner<Erased>, task: Erased) {
 }
 
 fn go_on_elsewhere(runner: &mut Runner<Erased>, task: Erased, when: When) {
-    let due = next_due(context_of(runner), when);
+    let due = next_due(timer_of(runner), when);
     // Counted before the timeout can end, so that no count is ever too low.
-    context_of(runner).begins_again();
-    context_of(runner).counts.by_others.rearmed.add_shared(1);
+    gate_of(runner).begins_again();
+    timer_of(runner).count(|counts| counts.by_others.rearmed.add_shared(1));
     let phase = if matches!(due, Due::At(_)) { Phase::New } else { Phase::Filed };
     let Some(token) = go_on(runner, task, due.deadline(), phase) else { return };
-    let context = context_of(runner);
-    match due {
-        Due::At(deadline) => {
-            context.counts.by_others.renewed.add_shared(1);
-            runner.pin().chunk().announce_moved(deadline);
+    if let Some(context) = timer_of(runner).context() {
+        match due {
+            Due::At(deadline) => {
+                context.counts.by_others.renewed.add_shared(1);
+                runner.pin().chunk().announce_moved(deadline);
+            }
+            Due::Missed(deadline) => context.catch_up(CatchUp { token, deadline }),
+            Due::AfterClock(delay) => context.wait_for_clock(token, delay),
         }
-        Due::Missed(deadline) => context.catch_up(CatchUp { token, deadline }),
-        Due::AfterClock(delay) => context.wait_for_clock(token, delay),
     }
-    if context.is_emptied() {
+    if gate_of(runner).is_emptied() {
         let timeout = Timeout::from(runner.pin().clone());
         timeout.take_back().into_iter().for_each(|taken| timeout.cancel_late(taken));
     }
 }
 
-fn context_of(runner: &Runner<Erased>) -> &Context {
-    &runner.pin().chunk().context
+fn timer_of(runner: &Runner<Erased>) -> &Link {
+    &runner.pin().chunk().timer
+}
+
+fn gate_of(runner: &Runner<Erased>) -> &Gate {
+    &timer_of(runner).gate
 }
 
 /// Runs the task. Returns it with the time of its next run, if there is one.
 #[inline]
 fn run(pin: &Pin<Erased>, task: Erased) -> Option<(Erased, When)> {
     let Some(next) = catch_panic::contained(|| task.run(pin)) else {
-        let context = &pin.chunk().context;
-        context.counts.worker.task_panicked();
-        let timer = context.name();
-        warning!([timer = timer], "{timer}: the task of {:?} panicked", Run(pin));
+        task_panicked(pin);
         return None;
     };
     next.into_parts()
 }
 
+#[cold]
+fn task_panicked(pin: &Pin<Erased>) {
+    let context = pin.chunk().timer.context();
+    context.iter().for_each(|context| context.counts.worker.task_panicked());
+    let timer = context.as_ref().map_or("", |context| context.name());
+    warning!([timer = timer], "{timer}: the task of {:?} panicked", Run(pin));
+}
+
 /// When the next run is due.
-fn next_due(context: &Context, when: When) -> Due {
+fn next_due(timer: &Link, when: When) -> Due {
     match when {
         When::After(NEVER) => Due::At(NEVER),
-        When::After(delay) => match context.now_contained() {
-            Some(end) => Due::At(context.not_overdue(end.saturating_add(delay))),
+        When::After(delay) => match timer.now_contained() {
+            Some(end) => Due::At(timer.gate.not_overdue(end.saturating_add(delay))),
             None => Due::AfterClock(delay),
         },
-        When::At(instant) => Due::At(context.not_overdue(context.time.nanos_at(instant))),
-        When::Missed(instant) => Due::Missed(context.time.nanos_at(instant)),
+        When::At(instant) => Due::At(timer.gate.not_overdue(timer.gate.time.nanos_at(instant))),
+        When::Missed(instant) => Due::Missed(timer.gate.time.nanos_at(instant)),
     }
 }
 
@@ -204,7 +214,7 @@ fn next_due(context: &Context, when: When) -> Due {
 /// If a cancel has come during the run, or if the end has already emptied the slots, cancels the timeout,
 /// as if the cancel had come just after the timeout went on. The caller has counted that it goes on.
 fn go_on(runner: &mut Runner<Erased>, task: Erased, deadline: u64, phase: Phase) -> Option<Token> {
-    let refused = if context_of(runner).is_emptied() {
+    let refused = if gate_of(runner).is_emptied() {
         task
     } else {
         match runner.go_on(task, deadline, phase) {
@@ -213,8 +223,8 @@ fn go_on(runner: &mut Runner<Erased>, task: Erased, deadline: u64, phase: Phase)
         }
     };
     runner.abandon();
-    context_of(runner).ended(1);
-    context_of(runner).counts.by_others.cancelled.add_shared(1);
+    gate_of(runner).ended(1);
+    timer_of(runner).count(|counts| counts.by_others.cancelled.add_shared(1));
     Timeout::of(runner.pin()).tell_cancelled(refused);
     None
 }

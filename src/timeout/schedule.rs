@@ -44,7 +44,7 @@ pub(crate) fn schedule<T: TimerTask, E>(
     let mut task = Some(task);
     let armed = with_owner(registry, |owner| arm(owner, &mut task, deadline, admit));
     let armed = match armed {
-        Some(Some(armed)) if !armed.chunk().context.is_closed() => {
+        Some(Some(armed)) if !armed.chunk().timer.gate.is_closed() => {
             return Ok(Timeout::armed(armed));
         }
         armed => armed,
@@ -67,13 +67,14 @@ fn schedule_without_owner<T: TimerTask>(
     admit: Admit,
 ) -> Result<Timeout, (T, Refusal)> {
     match Owner::enter(registry) {
-        Some(mut owner) => schedule_in(&mut owner, task, deadline, admit),
+        Some(mut owner) => schedule_in(&registry.context, &mut owner, task, deadline, admit),
         None => Err((task, refused(&registry.context, false))),
     }
 }
 
 /// Schedules in the arena of `owner`.
 pub(super) fn schedule_in<T: TimerTask>(
+    context: &Context,
     owner: &mut Owner<Erased>,
     task: T,
     deadline: u64,
@@ -81,9 +82,11 @@ pub(super) fn schedule_in<T: TimerTask>(
 ) -> Result<Timeout, (T, Refusal)> {
     let mut task = Some(task);
     match (arm(owner, &mut task, deadline, admit), task) {
-        (Some(armed), _) if armed.chunk().context.is_closed() => take_back(Timeout::armed(armed)),
+        (Some(armed), _) if armed.chunk().timer.gate.is_closed() => {
+            take_back(Timeout::armed(armed))
+        }
         (Some(armed), _) => Ok(Timeout::armed(armed)),
-        (None, Some(task)) => Err((task, refused(&owner.arena.context, owner.arena.internal))),
+        (None, Some(task)) => Err((task, refused(context, owner.arena.internal))),
         (None, None) => unreachable!("a task that is not armed stays"),
     }
 }
@@ -97,12 +100,12 @@ fn arm<T: TimerTask>(
     deadline: u64,
     admit: Admit,
 ) -> Option<Armed<Erased>> {
-    if owner.arena.context.is_closed() || !owner.has_room() {
+    if owner.arena.timer.gate.is_closed() || !owner.has_room() {
         return None;
     }
     // A series keeps its phase.
     let deadline =
-        if admit == Admit::Once { owner.arena.context.not_overdue(deadline) } else { deadline };
+        if admit == Admit::Once { owner.arena.timer.gate.not_overdue(deadline) } else { deadline };
     let runs = match admit {
         Admit::Series => Runs::Periodically,
         _ if T::KIND.runs_once => Runs::Once,
@@ -117,7 +120,7 @@ fn arm<T: TimerTask>(
 #[cold]
 pub(super) fn refused(context: &Context, internal: bool) -> Refusal {
     context.counts.of(internal).rejected.add_shared(1);
-    if context.is_closed() { Refusal::Closed } else { Refusal::Full }
+    if context.gate.is_closed() { Refusal::Closed } else { Refusal::Full }
 }
 
 /// Announces a slot that was armed.
@@ -126,7 +129,9 @@ fn submit(owner: &Owner<Erased>, offset: usize, deadline: u64, admit: Admit) {
     let arena = &*owner.arena;
     if admit == Admit::AtOnce {
         let entry = file_directly(owner.chunk(), offset, &arena.tally);
-        entry.into_iter().for_each(|entry| arena.context.catch_up(entry));
+        if let Some((entry, context)) = entry.zip(arena.timer.context()) {
+            context.catch_up(entry);
+        }
     } else {
         owner.chunk().announce_new(deadline);
     }
@@ -207,7 +212,7 @@ mod tests {
     #[test]
     fn rule_01_a_task_after_the_close_is_refused_and_counted() {
         let registry = registry();
-        registry.context.close();
+        registry.gate.close();
         let refused = schedule(&registry, || (), DUE, Admit::Once, identity);
         assert!(matches!(refused, Err((_, Refusal::Closed))));
         assert_eq!(rejected(&registry), (1, 0));
@@ -222,7 +227,7 @@ mod tests {
             assert!(owner.has_room());
             let runs = if admit == Admit::Series { Runs::Periodically } else { Runs::Once };
             let armed = owner.arm(Erased::new((|| ()) as fn()), DUE, runs);
-            registry.context.close();
+            registry.gate.close();
             let (offset, timeout) = (armed.offset(), Timeout::armed(armed));
             submit(&owner, offset, DUE, admit);
             let refused = take_back::<fn()>(timeout);
@@ -242,7 +247,7 @@ mod tests {
         assert!(owner.has_room());
         let task = Task(Erased::new((|| ()) as fn()));
         let timeout = Timeout::armed(owner.arm(Erased::new(task), DUE, Runs::MayGoOn));
-        registry.context.close();
+        registry.gate.close();
         let Err((task, Refusal::Closed)) = take_back::<Task>(timeout) else {
             panic!("it is refused")
         };
@@ -266,7 +271,7 @@ mod tests {
         context.counts.by_worker.expired.add(1);
         assert!(runner.go_on(claimed.payload, DUE, Phase::Filed).is_ok());
         context.counts.by_worker.rearmed.add(1);
-        context.close();
+        context.gate.close();
         let admitted = take_back::<fn()>(timeout);
         let timeout = admitted.map_err(|(_, why)| why).expect("it has run");
         assert!(timeout.is_cancelled());

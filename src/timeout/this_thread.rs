@@ -6,7 +6,7 @@
 
 use super::erased::Erased;
 use crate::base::sync::{Arc, thread_local};
-use crate::intake::context::Context;
+use crate::intake::context::{Gate, Link};
 use crate::intake::{FreeSlots, Owner, Payload, Pin, Registry};
 use crate::metrics::{Count, Tally};
 use std::cell::RefCell;
@@ -26,7 +26,7 @@ thread_local! {
 /// The number of owners that are found without a hash.
 const RECENT: usize = 8;
 
-/// The owners of a thread, one for each timer, by the address of the timer's context.
+/// The owners of a thread, one for each timer, by the address of the timer's gate.
 struct Owners {
     /// The owner that was used last.
     last: Option<Owner<Erased>>,
@@ -66,12 +66,12 @@ impl Hasher for Spread {
     }
 }
 
-fn address(context: &Arc<Context>) -> usize {
-    Arc::as_ptr(context).addr()
+fn address(gate: &Arc<Gate>) -> usize {
+    Arc::as_ptr(gate).addr()
 }
 
-fn is_in(owner: &Owner<Erased>, context: &Arc<Context>) -> bool {
-    Arc::ptr_eq(&owner.arena.context, context)
+fn is_in(owner: &Owner<Erased>, gate: &Arc<Gate>) -> bool {
+    Arc::ptr_eq(&owner.arena.timer.gate, gate)
 }
 
 /// Calls `with` with the calling thread's owner in a timer. `None` if the timer can have no more
@@ -81,7 +81,7 @@ pub(super) fn with_owner<R>(
     registry: &Arc<Registry<Erased>>,
     with: impl FnOnce(&mut Owner<Erased>) -> R,
 ) -> Option<R> {
-    with_owners(|owners| Some(with(owners.in_timer(&registry.context, || Some(registry.clone()))?)))
+    with_owners(|owners| Some(with(owners.in_timer(&registry.gate, || Some(registry.clone()))?)))
 }
 
 /// Like `with_owner`, in the timer of a pin. `None` also if the timer is gone.
@@ -91,8 +91,8 @@ pub(super) fn with_owner_of<R>(
     with: impl FnOnce(&mut Owner<Erased>, &mut Pin<Erased>) -> R,
 ) -> Option<R> {
     with_owners(|owners| {
-        let context = &pin.chunk().context;
-        let owner = owners.in_timer(context, || Registry::of(context))?;
+        let timer = &pin.chunk().timer;
+        let owner = owners.in_timer(&timer.gate, || Registry::of(timer))?;
         Some(with(owner, pin))
     })
 }
@@ -108,11 +108,11 @@ impl Owners {
     #[inline]
     fn in_timer(
         &mut self,
-        context: &Arc<Context>,
+        gate: &Arc<Gate>,
         registry: impl FnOnce() -> Option<Arc<Registry<Erased>>>,
     ) -> Option<&mut Owner<Erased>> {
-        if !self.last.as_ref().is_some_and(|owner| is_in(owner, context)) {
-            self.change_timer(context, registry)?;
+        if !self.last.as_ref().is_some_and(|owner| is_in(owner, gate)) {
+            self.change_timer(gate, registry)?;
         }
         self.last.as_mut()
     }
@@ -121,14 +121,14 @@ impl Owners {
     #[inline(never)]
     fn change_timer(
         &mut self,
-        context: &Arc<Context>,
+        gate: &Arc<Gate>,
         registry: impl FnOnce() -> Option<Arc<Registry<Erased>>>,
     ) -> Option<()> {
-        let wanted = address(context);
+        let wanted = address(gate);
         if let Some(at) = self.recent.iter().position(|&(address, _)| address == wanted) {
             match &mut self.last {
                 Some(last) => {
-                    let former = address(&last.arena.context);
+                    let former = address(&last.arena.timer.gate);
                     let (place, owner) = &mut self.recent[at];
                     *place = former;
                     std::mem::swap(owner, last);
@@ -140,7 +140,7 @@ impl Owners {
         let owner = match self.others.remove(&wanted) {
             Some(owner) => owner,
             None => {
-                let is_open = |owner: &Owner<Erased>| !owner.arena.context.is_closed();
+                let is_open = |owner: &Owner<Erased>| !owner.arena.timer.gate.is_closed();
                 self.recent.retain(|(_, owner)| is_open(owner));
                 self.others.retain(|_, owner| is_open(owner));
                 Owner::enter(&registry()?)?
@@ -150,16 +150,16 @@ impl Owners {
             if self.recent.len() == RECENT {
                 self.others.extend([self.recent.remove(0)]);
             }
-            self.recent.push((address(&former.arena.context), former));
+            self.recent.push((address(&former.arena.timer.gate), former));
         }
         Some(())
     }
 
     /// Removes the owner in a timer.
-    fn remove(&mut self, context: &Arc<Context>) -> Option<Owner<Erased>> {
-        let last = self.last.take_if(|owner| is_in(owner, context));
+    fn remove(&mut self, gate: &Arc<Gate>) -> Option<Owner<Erased>> {
+        let last = self.last.take_if(|owner| is_in(owner, gate));
         last.or_else(|| {
-            let wanted = address(context);
+            let wanted = address(gate);
             match self.recent.iter().position(|&(address, _)| address == wanted) {
                 Some(at) => Some(self.recent.swap_remove(at).1),
                 None => self.others.remove(&wanted),
@@ -224,27 +224,30 @@ impl Counter<'_> {
 }
 
 /// Calls `count` with the tally of this thread in the timer. A thread without a tally of its own uses
-/// the one that all such threads share.
+/// the one that all such threads share. Returns what `count` returns, or 0 if nobody can ask for the counts.
 #[inline]
-pub(crate) fn count<R>(context: &Arc<Context>, count: impl FnOnce(Counter<'_>) -> R) -> R {
+pub(crate) fn count(timer: &Link, count: impl FnOnce(Counter<'_>) -> u64) -> u64 {
     let mut count = Some(count);
     let mut counted = |tally: &Tally, own| count.take().map(|count| count(Counter { tally, own }));
     let own = OWNERS.try_with(|owners| {
         let owners = owners.try_borrow_mut().ok()?;
-        let owner = owners.last.as_ref().filter(|owner| is_in(owner, context))?;
+        let owner = owners.last.as_ref().filter(|owner| is_in(owner, &timer.gate))?;
         counted(&owner.arena.tally, true)
     });
     match own {
         Ok(Some(result)) => result,
-        _ => counted(&context.counts.by_others, false).expect("not counted yet"),
+        _ => timer
+            .context()
+            .and_then(|context| counted(&context.counts.by_others, false))
+            .unwrap_or_default(),
     }
 }
 
 /// Gives up the calling thread's arena in a timer that has ended.
-pub(crate) fn forget(context: &Arc<Context>) {
+pub(crate) fn forget(gate: &Arc<Gate>) {
     let forgotten = OWNERS.try_with(|owners| {
         let mut owners = owners.try_borrow_mut().ok()?;
-        owners.remove(context)
+        owners.remove(gate)
     });
     drop(forgotten);
 }
@@ -252,6 +255,7 @@ pub(crate) fn forget(context: &Arc<Context>) {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
+    use crate::intake::context::Context;
 
     fn registry() -> Arc<Registry<Erased>> {
         Arc::new(Registry::new(Context::of_this_thread(None, 8)))
@@ -269,18 +273,18 @@ mod tests {
             OWNERS.with_borrow(|Owners { last, recent, others }| {
                 let recent = recent.iter().map(|(_, owner)| owner);
                 let mut all = last.iter().chain(recent).chain(others.values());
-                all.any(|owner| is_in(owner, &registry.context))
+                all.any(|owner| is_in(owner, &registry.gate))
             })
         };
         assert!(held(&first));
         let second = registry();
         enter(&second);
         assert!(held(&first) && held(&second));
-        first.context.close();
+        first.gate.close();
         let third = registry();
         enter(&third);
         assert!(!held(&first) && held(&second), "it entered another timer");
-        forget(&second.context);
+        forget(&second.gate);
         assert!(!held(&second) && held(&third));
     }
 
@@ -294,17 +298,17 @@ mod tests {
         for stride in [1, 7, 1999] {
             for n in (0..2000).map(|n| n * stride % 2000) {
                 assert_eq!(arena_in(&timers[n]), arenas[n]);
-                assert!(with_owner(&timers[n], |owner| is_in(owner, &timers[n].context)).unwrap());
+                assert!(with_owner(&timers[n], |owner| is_in(owner, &timers[n].gate)).unwrap());
             }
         }
         let count = || OWNERS.with_borrow(|owners| 1 + owners.recent.len() + owners.others.len());
         assert_eq!(count(), 2000);
-        timers.iter().step_by(2).for_each(|timer| timer.context.close());
+        timers.iter().step_by(2).for_each(|timer| timer.gate.close());
         enter(&registry());
         assert_eq!(count(), 1000 + 1, "it entered another timer");
         for (n, timer) in timers.iter().enumerate().filter(|(n, _)| n % 2 == 1) {
             assert_eq!(arena_in(timer), arenas[n]);
-            forget(&timer.context); // none is the last one then
+            forget(&timer.gate); // none is the last one then
             let next = (n + 2) % 2000;
             assert!(next == 1 || arena_in(&timers[next]) == arenas[next]);
         }

@@ -51,7 +51,7 @@ impl Unprocessed {
     /// to wall-clock time, as `examples/graceful_shutdown.rs` does. A timeout that never expires has the
     /// end of the timer's time, 584 years after its start.
     pub fn deadline(&self) -> Instant {
-        self.timeout().context().time.instant_at(self.0.pin().slot().deadline())
+        self.timeout().gate().time.instant_at(self.0.pin().slot().deadline())
     }
 
     /// The handle that `new_timeout` returned. It is neither expired nor cancelled.

@@ -276,8 +276,11 @@ impl Builder {
         // A clock may wait for the worker from here on, so `ending` must exist even if no thread starts.
         let ending = Ending::of(control.clone());
         let weak: std::sync::Weak<Control> = Arc::downgrade(&control);
-        let pace =
-            control.context.time.attach(Follower::new(weak as std::sync::Weak<dyn FollowingTimer>));
+        let pace = control
+            .context
+            .gate
+            .time
+            .attach(Follower::new(weak as std::sync::Weak<dyn FollowingTimer>));
         #[cfg(all(target_os = "linux", feature = "boottime", not(any(loom, shuttle))))]
         if pace == crate::time::Pace::WithSuspends {
             let counted = control.context.alarm.parker().count_suspends();
@@ -321,7 +324,7 @@ impl Builder {
     fn control(&self, scale: TickScale, buckets: usize) -> Control {
         let time = Timebase::starting_now(self.clock.clone());
         let context = Context::new(time, scale, self.max_pending_timeouts, buckets);
-        Control::new(Arc::new(Registry::new(Arc::new(context))))
+        Control::new(Arc::new(Registry::new(context)))
     }
 }
 

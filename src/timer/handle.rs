@@ -3,7 +3,7 @@
 use super::error::{RefusalReason, ScheduleError};
 use crate::base::sync::thread::JoinHandle;
 use crate::base::sync::{Arc, Mutex};
-use crate::intake::context::Context;
+use crate::intake::context::{Context, Gate};
 use crate::intake::{MAX_CHUNKS, SLOTS};
 use crate::metrics::{Metrics, ThreadMetrics};
 use crate::timeout::{
@@ -84,7 +84,7 @@ impl HashedWheelTimer {
         task: T,
         delay: Duration,
     ) -> Result<Timeout, ScheduleError<T>> {
-        let deadline = self.context().time.deadline_after(delay);
+        let deadline = self.gate().time.deadline_after(delay);
         self.schedule(task, deadline, false)
     }
 
@@ -112,7 +112,7 @@ impl HashedWheelTimer {
         task: T,
         deadline: Instant,
     ) -> Result<Timeout, ScheduleError<T>> {
-        self.schedule(task, self.context().time.nanos_at(deadline), false)
+        self.schedule(task, self.gate().time.nanos_at(deadline), false)
     }
 
     /// Runs `task` repeatedly, until its timeout is cancelled, the timer stops, the task panics, or
@@ -162,8 +162,8 @@ impl HashedWheelTimer {
             return Err(ScheduleError::new(RefusalReason::ZeroPeriod, task));
         }
         let delay = period.initial_delay.unwrap_or(period.every);
-        let deadline = self.context().time.deadline_after(delay);
-        let due = self.context().time.instant_at(deadline);
+        let deadline = self.gate().time.deadline_after(delay);
+        let due = self.gate().time.instant_at(deadline);
         let scheduled = self.schedule(Periodic { task, period, due }, deadline, true);
         scheduled.map_err(|error| error.map(|periodic| periodic.task))
     }
@@ -175,7 +175,7 @@ impl HashedWheelTimer {
         deadline: u64,
         repeats: bool,
     ) -> Result<Timeout, ScheduleError<T>> {
-        if let Err(limit) = self.context().begins() {
+        if let Err(limit) = self.gate().begins() {
             self.context().counts.worker.over_limit();
             return Err(ScheduleError::new(RefusalReason::LimitReached { limit }, task));
         }
@@ -191,7 +191,7 @@ impl HashedWheelTimer {
         admit: Admit,
     ) -> Result<Timeout, ScheduleError<T>> {
         schedule(&self.0.control.registry, task, deadline, admit, |refused| {
-            self.context().ended(1);
+            self.gate().ended(1);
             why_refused(refused)
         })
     }
@@ -203,7 +203,7 @@ impl HashedWheelTimer {
         task: T,
         deadline: Instant,
     ) -> Result<Internal, ScheduleError<T>> {
-        self.admit_internal(task, self.context().time.nanos_at(deadline), Admit::Once)
+        self.admit_internal(task, self.gate().time.nanos_at(deadline), Admit::Once)
     }
 
     /// Reserves a slot for a future. It does not keep the timer alive.
@@ -219,8 +219,8 @@ impl HashedWheelTimer {
         task: T,
     ) -> Result<Internal, ScheduleError<T>> {
         let context = self.context();
-        let now = context.time.now_contained().unwrap_or_default();
-        let deadline = context.scale.start_of(context.scale.tick_at(now));
+        let now = context.gate.time.now_contained().unwrap_or_default();
+        let deadline = context.gate.scale.start_of(context.gate.scale.tick_at(now));
         self.admit_internal(task, deadline, Admit::AtOnce)
     }
 
@@ -237,12 +237,12 @@ impl HashedWheelTimer {
     /// The present instant by the timer's clock.
     #[inline]
     pub fn now(&self) -> Instant {
-        self.context().time.now_instant()
+        self.gate().time.now_instant()
     }
 
     /// The length of a tick.
     pub fn tick_duration(&self) -> Duration {
-        Duration::from_nanos(self.context().scale.tick_nanos())
+        Duration::from_nanos(self.gate().scale.tick_nanos())
     }
 
     /// The earliest deadline of all that the timer waits for: timeouts, futures, and the checks of its
@@ -267,7 +267,7 @@ impl HashedWheelTimer {
     /// ```
     pub fn next_deadline(&self) -> Option<Instant> {
         let earliest = self.0.control.registry.earliest_deadline();
-        earliest.map(|deadline| self.context().time.instant_at(deadline))
+        earliest.map(|deadline| self.gate().time.instant_at(deadline))
     }
 
     /// The instant from which ticks are counted. Tick n begins n tick lengths later, rounded up to a
@@ -286,7 +286,7 @@ impl HashedWheelTimer {
     /// # Ok::<(), wheelwork::BuildError>(())
     /// ```
     pub fn started_at(&self) -> Instant {
-        self.context().time.instant_at(0)
+        self.gate().time.instant_at(0)
     }
 
     /// The number of timeouts that were accepted, and have not yet run, been cancelled or been returned.
@@ -350,6 +350,11 @@ impl HashedWheelTimer {
 
     pub(crate) fn context(&self) -> &Context {
         &self.0.control.context
+    }
+
+    #[inline]
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.0.control.gate
     }
 }
 

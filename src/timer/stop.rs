@@ -138,6 +138,6 @@ impl HashedWheelTimer {
 impl Drop for Handle {
     fn drop(&mut self) {
         self.control.cancel();
-        forget(&self.control.context);
+        forget(&self.control.gate);
     }
 }

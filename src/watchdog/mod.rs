@@ -62,7 +62,7 @@ impl Shared {
     /// The present. `None` if the clock panics, since that must not lose a recovery.
     fn now(&self) -> Option<Instant> {
         let context = self.timer.context();
-        context.now_contained().map(|now| context.time.instant_at(now))
+        context.now_contained().map(|now| self.timer.gate().time.instant_at(now))
     }
 
     /// Calls the user's callback, and counts its panic.

@@ -51,16 +51,16 @@ impl<W: Exact> Worker<W> {
     /// Whether the worker has something to do that must not wait.
     fn is_needed(&mut self) -> bool {
         let now = self.now();
-        let tick = self.context().scale.tick_at(now);
+        let tick = self.gate().scale.tick_at(now);
         let due = self.filing.next_expiry().is_some_and(|next| next <= tick);
         let new = tick > self.last_pass && !self.context().pending.is_empty();
-        due || new || self.context().is_closed()
+        due || new || self.gate().is_closed()
     }
 
     /// Files the nearest three quarters of a chunk's New timeouts. Returns their number.
     pub(super) fn file_nearest(&mut self, id: usize) -> usize {
         let Self { control, chunks, filing, .. } = self;
-        let scale = control.context.scale;
+        let scale = control.gate.scale;
         let (mut new, mut count) = ([(0, 0); SLOTS], 0);
         chunks.look(id, |_, offset, _, deadline| {
             new[count] = (deadline, offset);

@@ -22,7 +22,7 @@ const NEIGHBOURS: u32 = 8;
 impl<W: Exact> Worker<W> {
     /// Hands over all timeouts that are due at `now`, in the order of ticks.
     pub(super) fn expire(&mut self, now: u64) {
-        let tick = self.context().scale.tick_at(now);
+        let tick = self.gate().scale.tick_at(now);
         self.context().counts.worker.skipped(tick.saturating_sub(self.last_pass + 1));
         self.last_pass = tick;
 
@@ -46,7 +46,7 @@ impl<W: Exact> Worker<W> {
                 break;
             };
             // Once the timer is closed, its end finds the remaining timeouts in their slots.
-            if self.context().is_closed() {
+            if self.gate().is_closed() {
                 break;
             }
             match self.claim(token) {
@@ -59,7 +59,7 @@ impl<W: Exact> Worker<W> {
                         let chunk = self.chunks.look_by(locate(token.index).0, deadline);
                         chunk.map(|chunk| chunk.token)
                     };
-                    let later = self.context().scale.tick_not_before(deadline);
+                    let later = self.gate().scale.tick_not_before(deadline);
                     token.into_iter().for_each(|token| self.filing.put_off(later, token, tick));
                 }
                 Claim::Due(claimed) => {
@@ -72,7 +72,7 @@ impl<W: Exact> Worker<W> {
                 }
             }
         }
-        self.context().set_next_tick(self.filing.current_tick());
+        self.gate().set_next_tick(self.filing.current_tick());
         self.end_naming();
         self.freed.give_back();
         if self.ran >= DEAD_PER_CHECK {
@@ -110,14 +110,14 @@ impl<W: Exact> Worker<W> {
     /// Whether `tick` is not over yet. Once it is over, a burst yields to the other due timeouts.
     pub(super) fn is_in(&mut self, tick: u64) -> bool {
         let now = self.now();
-        self.context().scale.tick_at(now) <= tick
+        self.gate().scale.tick_at(now) <= tick
     }
 
     /// Puts the entries that catch up on the queue of the tick, each in its own tick, but not before tick
     /// `from`. Takes only the entries that are queued when it begins, so it always ends.
     pub(super) fn let_catch_up(&mut self, from: u64, present: u64) {
         let control = self.control.clone();
-        let begin = control.context.scale.start_of(from);
+        let begin = control.gate.scale.start_of(from);
         let mut entries = std::mem::take(&mut self.missed);
         let waiting = control.context.catching_up();
         entries.extend((0..waiting).map_while(|_| control.context.next_catching_up()));
@@ -132,7 +132,7 @@ impl<W: Exact> Worker<W> {
     /// Files a timeout that catches up under its deadline: on the agenda if that is due by the present tick, or
     /// else in the wheel. The present tick is fixed for the pass, so the pass ends.
     pub(super) fn postpone(&mut self, token: Token, deadline: u64, present: u64) {
-        let tick = self.context().scale.tick_not_before(deadline);
+        let tick = self.gate().scale.tick_not_before(deadline);
         self.filing.settle(token, Standing::Later(tick), present);
     }
 
@@ -152,7 +152,7 @@ impl<W: Exact> Worker<W> {
         match claim {
             Claim::Due((claimed, run)) => {
                 if !chunk.internal {
-                    context.ended(1); // first, so whoever sees it ended also sees the freed permit
+                    control.gate.ended(1); // first, so whoever sees it ended also sees the freed permit
                 }
                 context.counts.claimed(chunk.internal, claimed.filed);
                 if let Some(before) = named.replace(run) {
@@ -215,7 +215,7 @@ impl<W: Exact> Worker<W> {
         }
         if let Some(dispatch) = dispatch.as_mut().filter(|_| !task.only_wakes()) {
             let job = Job::new(task, named.hand_over());
-            let stopping = || control.context.is_closed();
+            let stopping = || control.gate.is_closed();
             dispatch.hand(job, &control.context.counts.worker, stopping);
             return;
         }
@@ -230,7 +230,7 @@ impl<W: Exact> Worker<W> {
     fn file_again(&mut self, goes_on: GoesOn) {
         match goes_on {
             GoesOn::At(CatchUp { token, deadline }) => {
-                let tick = self.context().scale.tick_not_before(deadline);
+                let tick = self.gate().scale.tick_not_before(deadline);
                 self.filing.insert(tick, token);
             }
             GoesOn::Missed(entry) => self.missed.push(entry),
@@ -247,9 +247,9 @@ impl<W: Exact> Worker<W> {
         let waited = (0..count).map_while(|_| context.next_waiting_for_clock());
         for (token, delay) in waited {
             let Some((chunk, offset)) = chunks.chunk(token) else { continue };
-            let deadline = context.not_overdue(now.saturating_add(delay));
+            let deadline = context.gate.not_overdue(now.saturating_add(delay));
             if chunk.slot(offset).begin_delay(token.version, deadline) {
-                filing.insert(context.scale.tick_not_before(deadline), token);
+                filing.insert(context.gate.scale.tick_not_before(deadline), token);
             }
         }
     }

@@ -18,7 +18,7 @@ impl<W: Exact> Worker<W> {
     /// Takes in the pending queue: files the chunks in it, each under the tick of its look.
     pub(super) fn take_in(&mut self) {
         let Self { control, chunks, filing, ran, .. } = self;
-        let scale = control.context.scale;
+        let scale = control.gate.scale;
         chunks.take_in(&control.registry, |FileChunk { by, token }| {
             *ran += 1;
             filing.insert(scale.tick_not_before(by), token);
@@ -29,7 +29,7 @@ impl<W: Exact> Worker<W> {
     pub(super) fn look_by(&mut self, id: usize, by: u64) {
         let Self { control, chunks, filing, .. } = self;
         if let Some(FileChunk { by, token }) = chunks.look_by(id, by) {
-            filing.insert(control.context.scale.tick_not_before(by), token);
+            filing.insert(control.gate.scale.tick_not_before(by), token);
         }
     }
 
@@ -38,7 +38,7 @@ impl<W: Exact> Worker<W> {
     pub(super) fn begin_tick(&mut self, present: u64) -> bool {
         let mut tokens = std::mem::take(&mut self.tokens);
         let tick = self.filing.take_tick(present, &mut tokens);
-        self.due.begin(self.control.context.scale.start_of(tick.unwrap_or_default()));
+        self.due.begin(self.control.gate.scale.start_of(tick.unwrap_or_default()));
         for (at, &token) in tokens.iter().enumerate() {
             if let Some(&ahead) = tokens.get(at + PREFETCHED_AHEAD) {
                 self.prefetch_order(ahead);
@@ -70,7 +70,7 @@ impl<W: Exact> Worker<W> {
     /// Looks at a chunk in the present tick.
     fn look(&mut self, token: Token, present: u64) {
         let Self { control, chunks, filing, due, to_file, .. } = self;
-        let scale = control.context.scale;
+        let scale = control.gate.scale;
         let Some(id) = chunks.take(token) else { return };
         let (now, end) = (due.start, scale.start_of(present));
         let left = chunks.look(id, |chunk, offset, slot, deadline| {

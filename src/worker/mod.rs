@@ -36,7 +36,7 @@ pub(crate) use end::{Control, Ending, run_thread};
 
 use crate::base::sync::{Arc, Ordering, fence};
 use crate::executor::Dispatch;
-use crate::intake::context::Context;
+use crate::intake::context::{Context, Gate};
 use crate::intake::{CatchUp, Collected, DEAD_ALLOWED, KnownChunks, Release, Runner};
 use crate::time::Pace;
 use crate::timeout::Erased;
@@ -129,12 +129,12 @@ impl<W: Exact> Worker<W> {
 
     /// One pass after the other, until the timer is closed.
     pub(crate) fn run(&mut self) {
-        while !self.context().is_closed() {
+        while !self.gate().is_closed() {
             let request = self.request_to_catch_up();
             self.blind = false;
             let waiting = self.context().waiting_for_clock();
             let now = self.now();
-            self.context().raise_floor(now);
+            self.gate().raise_floor(now);
             // Pairs with the fence after the push of an entry: this pass finds a timeout that another thread
             // announces meanwhile, or that thread reads a clock that shows at least `now`. Without this,
             // a clock that stands still after passing a deadline could cause no further pass.
@@ -188,5 +188,9 @@ impl<W: Exact> Worker<W> {
 
     fn context(&self) -> &Context {
         &self.control.context
+    }
+
+    fn gate(&self) -> &Gate {
+        &self.control.gate
     }
 }

@@ -81,7 +81,7 @@ impl<W> Worker<W> {
     fn report_trouble(&mut self) {
         let Self { control, reports, known, .. } = self;
         let context = &control.context;
-        let late_from = context.scale.start_of(LATE_TICKS).max(LATE_AT_LEAST);
+        let late_from = context.gate.scale.start_of(LATE_TICKS).max(LATE_AT_LEAST);
         let late = Some(std::mem::take(&mut reports.latest)).filter(|&nanos| nanos >= late_from);
         let now = Trouble::of(context);
         let Trouble { refused, over_limit, passes_with_backlog } = now.since(reports.last);
@@ -103,7 +103,7 @@ impl<W> Worker<W> {
 #[cold]
 fn warn_of_lateness(context: &Context, nanos: u64) {
     let (timer, late) = (context.name(), Duration::from_nanos(nanos));
-    let tick = Duration::from_nanos(context.scale.tick_nanos());
+    let tick = Duration::from_nanos(context.gate.scale.tick_nanos());
     warning!(
         [timer = timer, late_ms = late.as_millis() as u64],
         "{timer}: a timeout ran {late:?} after its deadline: expected at most a tick of {tick:?}"

@@ -26,7 +26,7 @@ impl<W: Exact> Worker<W> {
     /// Confirms that the next entry of the wheel is live and not pushed back, if it is near. If nothing
     /// is pending, drops all entries, however far ahead they are. False if this takes another pass.
     pub(super) fn confirm_next(&mut self) -> bool {
-        let near = self.last_pass + (CONFIRM_AHEAD / self.context().scale.tick_nanos()).max(1);
+        let near = self.last_pass + (CONFIRM_AHEAD / self.gate().scale.tick_nanos()).max(1);
         match self.confirm_until(near) {
             Next::Unknown => false,
             Next::At(_) => true,
@@ -48,7 +48,7 @@ impl<W: Exact> Worker<W> {
             return Next::Later;
         };
         let mut tick_of = |due: Due| {
-            chunks.confirm(due.token).map(|deadline| context.scale.tick_not_before(deadline))
+            chunks.confirm(due.token).map(|deadline| context.gate.scale.tick_not_before(deadline))
         };
         if let Some(due) = confirmed.filter(|due| due.tick == next) {
             if tick_of(due).is_some_and(|tick| tick <= due.tick) {
@@ -71,20 +71,20 @@ impl<W: Exact> Worker<W> {
     /// at most until the next tick.
     pub(super) fn sleep(&mut self, caught_up: u64) {
         let context = self.control.context.clone();
-        let tick = context.scale.tick_at(self.now());
+        let tick = context.gate.scale.tick_at(self.now());
         if tick > self.last_pass {
             self.take_in(); // what was announced during the pass may be due by now
         }
         let Some(target) = self.wake_tick(tick) else { return };
-        let mut wake_at = context.scale.start_of(target);
+        let mut wake_at = context.gate.scale.start_of(target);
         let far = target > tick + 1;
         let armed = far && self.announce(target);
         if far && !armed {
-            wake_at = context.scale.start_of(tick + 1);
+            wake_at = context.gate.scale.start_of(tick + 1);
         }
         wake_at = wake_at.min(self.release_at());
         let asked = self.request_to_catch_up() != caught_up || self.goes_on();
-        if !context.is_closed() && !asked && !self.is_release_due() {
+        if !context.gate.is_closed() && !asked && !self.is_release_due() {
             context.alarm.sleep_until(wake_at, self.left_until(wake_at));
             context.counts.worker.woken();
         }
@@ -106,7 +106,7 @@ impl<W: Exact> Worker<W> {
         if !self.blind {
             return left;
         }
-        let tick = Duration::from_nanos(self.context().scale.tick_nanos());
+        let tick = Duration::from_nanos(self.gate().scale.tick_nanos());
         Some(tick.min(CLOCK_RETRY))
     }
 
@@ -114,7 +114,7 @@ impl<W: Exact> Worker<W> {
     /// sooner, disarms the alarm and returns false.
     pub(super) fn announce(&mut self, target: u64) -> bool {
         let context = &self.control.context;
-        context.alarm.arm(context.scale.start_of(target - 1));
+        context.alarm.arm(context.gate.scale.start_of(target - 1));
         let armed = !self.anything_sooner(target);
         if !armed {
             self.disarm();
@@ -127,14 +127,14 @@ impl<W: Exact> Worker<W> {
     pub(super) fn disarm(&mut self) {
         if let Woken::For(deadline) = self.context().alarm.disarm() {
             let now = self.now();
-            let tick = self.context().scale.tick_at(now);
+            let tick = self.gate().scale.tick_at(now);
             (self.woken_for, self.woken_at) = (deadline, Some(tick));
         }
     }
 
     /// Computes the tick to sleep until. `None` if a timeout or a look in the wheel is already due.
     pub(super) fn wake_tick(&self, tick: u64) -> Option<u64> {
-        let scale = self.context().scale;
+        let scale = self.gate().scale;
         let in_wheel = self.filing.next_expiry().unwrap_or(scale.tick_not_before(NEVER));
         if in_wheel <= tick {
             return None;

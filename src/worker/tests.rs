@@ -38,7 +38,7 @@ fn worker_on<W: Exact>(wheel: W) -> Worker<W> {
 fn worker_with<W: Exact>(wheel: W, limit: Option<usize>) -> Worker<W> {
     let scale = TickScale::new(NonZeroU64::new(TICK).unwrap());
     let context = Context::new(Timebase::starting_now(None), scale, limit, 8);
-    let control = Arc::new(Control::new(Arc::new(Registry::new(Arc::new(context)))));
+    let control = Arc::new(Control::new(Arc::new(Registry::new(context))));
     let ending = Ending::of(control.clone());
     Worker::new(control, wheel, None, Pace::OnCall, ending)
 }
@@ -356,7 +356,7 @@ fn rule_09_a_closing_interrupts_the_filing() {
     }
     worker.take_in();
     assert_eq!(run_next(&mut worker, DUE), 1000);
-    worker.context().close();
+    worker.gate().close();
     worker.drain();
     let filed = 1000 * (SLOTS - 1) - producer.queued();
     assert!((4096..5000).contains(&filed), "{filed}");
@@ -375,7 +375,7 @@ fn closes_in_the_middle(wheel: impl Exact) {
     let mut worker = worker_on(wheel);
     let mut producer = Producer::of(&worker);
     let control = worker.control.clone();
-    producer.schedule_task(20, move || control.context.close());
+    producer.schedule_task(20, move || control.gate.close());
     producer.schedule_at(20, 1);
     producer.schedule_at(DUE, 1);
     worker.take_in();
@@ -636,16 +636,13 @@ fn rule_04_dropping_the_last_handle_frees_the_slot() {
 fn a_claimed_timeout_leaves_room_within_the_limit() {
     let mut worker = worker_with(Hashed::new(8).unwrap(), Some(1));
     let mut producer = Producer::of(&worker);
-    assert_eq!(worker.context().begins(), Ok(()));
+    assert_eq!(worker.gate().begins(), Ok(()));
     producer.schedule(1);
     file_all(&mut worker);
     let due = all_due(&mut worker)[0];
-    assert_eq!(worker.context().begins(), Err(1));
+    assert_eq!(worker.gate().begins(), Err(1));
     assert!(matches!(worker.claim(due), Claim::Due(_)));
-    assert_eq!(
-        (worker.context().counts.totals().pending(), worker.context().begins()),
-        (0, Ok(()))
-    );
+    assert_eq!((worker.context().counts.totals().pending(), worker.gate().begins()), (0, Ok(())));
     worker.end_naming();
 }
 
@@ -695,7 +692,7 @@ fn rule_09_the_name_left_by_a_dead_worker_is_cleared() {
     let executor = Arc::new(Stops(control.clone(), stopped.clone()));
     worker.dispatch = Some(Dispatch { executor, on_refusal: OnRefusal::default() });
     assert!(control.running.begin(false, token.index));
-    control.context.close();
+    control.gate.close();
     assert!(control.finish_until(Some(Instant::now())).is_none(), "a task seems to run");
     worker.end();
     assert!(stopped.load(Ordering::Relaxed));
@@ -860,7 +857,7 @@ fn a_worker_that_dies_leaves_a_closed_timer(panics_in_drop: bool, end: Phase) {
     producers[1].schedule(2);
     let control = worker.control.clone();
     if panics_in_drop {
-        control.context.close();
+        control.gate.close();
     }
     if end == Phase::Cancelled {
         control.cancel();
@@ -897,7 +894,7 @@ fn rule_01_nothing_is_claimed_after_the_timer_has_ended() {
     file_all(&mut worker);
     let due = all_due(&mut worker);
     let control = worker.control.clone();
-    control.context.close();
+    control.gate.close();
     assert_eq!(control.finish_until(Some(Instant::now())).map(|left| left.len()), Some(1));
     assert!(!control.running.begin(false, due[0].index), "nothing runs after a stop");
     assert!(matches!(worker.claim(due[0]), Claim::Dead));
@@ -912,7 +909,7 @@ fn rule_01_nothing_expires_after_the_closing() {
     let mut producer = Producer::of(&worker);
     producer.schedule(2);
     file_all(&mut worker);
-    worker.context().close();
+    worker.gate().close();
     worker.expire(DUE * TICK);
     assert_eq!(producer.slot(0).phase(), Phase::Filed);
     assert_eq!(worker.control.context.counts.totals().pending(), 2);
@@ -926,7 +923,7 @@ fn rule_05_a_worker_whose_clock_panics_sleeps_for_a_whole_tick() {
     worker.pace = Pace::RealTime;
     assert_eq!(worker.left_until(1), Some(Duration::ZERO));
     worker.blind = true;
-    let tick = Duration::from_nanos(worker.context().scale.tick_nanos());
+    let tick = Duration::from_nanos(worker.gate().scale.tick_nanos());
     assert_eq!(worker.left_until(1), Some(tick));
     assert_eq!(worker.left_until(NEVER), None, "the sleep has no limit");
 }

@@ -149,7 +149,7 @@ impl<T> DelayQueue<T> {
         Self {
             values: Slab::with_limit(u32::MAX as usize),
             insertions: 0,
-            order: Order::new(timer.context().scale),
+            order: Order::new(timer.gate().scale),
             present: 0,
             wake_at: 0,
             sleep: timer.sleep_until(timer.started_at()),
@@ -332,7 +332,7 @@ impl<T> DelayQueue<T> {
         self.file_new();
         let mut next = self.take_due();
         while next.is_none() && !self.is_empty() {
-            let now = self.sleep.timer().time.now_or_later();
+            let now = self.sleep.gate().time.now_or_later();
             self.order.gather(&mut self.values, now);
             self.follow_earliest();
             ready!(self.sleep.poll_ready(cx));
@@ -340,7 +340,7 @@ impl<T> DelayQueue<T> {
                 self.stopped = true;
                 break;
             }
-            self.present = self.nanos_at(self.sleep.timer().time.now_instant()).max(self.wake_at);
+            self.present = self.nanos_at(self.sleep.gate().time.now_instant()).max(self.wake_at);
             self.order.gather(&mut self.values, self.present);
             next = self.take_due();
         }
@@ -410,7 +410,7 @@ impl<T> DelayQueue<T> {
     /// Moves the new values to the near and the distant ones.
     fn file_new(&mut self) {
         if self.order.has_new() {
-            let time = &self.sleep.timer().time;
+            let time = &self.sleep.gate().time;
             self.order.file_new(&mut self.values, || time.now_or_later());
         }
     }
@@ -431,15 +431,15 @@ impl<T> DelayQueue<T> {
 
     #[inline]
     fn deadline_after(&self, delay: Duration) -> u64 {
-        self.sleep.timer().time.poll_deadline_after(delay)
+        self.sleep.gate().time.poll_deadline_after(delay)
     }
 
     fn nanos_at(&self, instant: Instant) -> u64 {
-        self.sleep.timer().time.nanos_at(instant)
+        self.sleep.gate().time.nanos_at(instant)
     }
 
     fn instant_at(&self, nanos: u64) -> Instant {
-        self.sleep.timer().time.instant_at(nanos)
+        self.sleep.gate().time.instant_at(nanos)
     }
 }
 

@@ -13,7 +13,7 @@ fn rule_01_emptied_timeouts_are_counted_by_their_end() {
         assert!(matches!(slots[0].claim(versions[0], DUE), Claim::Due(_)));
         assert!(matches!(slots[6].cancel(), Cancel::Won { .. }));
         let mut ended = Vec::new();
-        producer.registry.context.close();
+        producer.registry.gate.close();
         producer.registry.empty(end, |mut emptied| {
             for offset in emptied.offsets() {
                 assert!(emptied.is(offset, |n| *n == offset as u32));

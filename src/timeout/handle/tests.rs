@@ -2,6 +2,7 @@ use super::*;
 use crate::base::sync::Arc;
 use crate::executor::Job;
 use crate::intake::alarm::Woken;
+use crate::intake::context::Context;
 use crate::intake::{Claim, KnownChunks, Owner, Registry, Runs, locate};
 use crate::timeout::schedule::{Admit, schedule};
 use crate::timeout::{Next, Run, TimerTask, Unprocessed};
@@ -30,7 +31,7 @@ fn timeout() -> (Arc<Registry<Erased>>, Timeout) {
 #[test]
 fn rule_02_pulling_forward_wakes_the_worker_and_pushing_back_does_not() {
     let (registry, timeout) = timeout();
-    let (mut chunks, context) = (KnownChunks::default(), timeout.context());
+    let (mut chunks, context) = (KnownChunks::default(), &registry.context);
     let mut entries = |in_wheel: bool| {
         let mut entries = 0;
         chunks.take_in(&registry, |_| entries += 1);
@@ -66,7 +67,7 @@ fn rule_04_dead_entries_request_one_sweep() {
         assert!(timeout.slot().file().is_some(), "it was Filed and is New again");
     };
     assert!(timeout.slot().file().is_some());
-    let context = timeout.context();
+    let context = &registry.context;
     context.set_entries(4097);
     (1..1023).for_each(&mut sooner);
     assert!(!context.is_sweep_requested(), "it is not considered yet");
@@ -76,14 +77,14 @@ fn rule_04_dead_entries_request_one_sweep() {
     (1025..2049).for_each(&mut sooner);
     assert!(context.is_sweep_requested() && context.was_woken());
     (2049..20_000).for_each(&mut sooner);
-    assert!(!timeout.context().was_woken(), "the sweep is already requested");
+    assert!(!context.was_woken(), "the sweep is already requested");
 }
 
 /// A returned timeout that no caller collects counts as cancelled.
 #[test]
 fn rule_01_an_uncollected_timeout_is_counted_once() {
     let (registry, timeout) = timeout();
-    registry.context.close();
+    registry.gate.close();
     registry.empty(Phase::Returned, |mut emptied| {
         emptied.offsets().for_each(|offset| drop(emptied.take(offset).map(Unprocessed::new)));
     });

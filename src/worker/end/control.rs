@@ -6,7 +6,7 @@ use super::progress::Progress;
 use super::running::Running;
 use crate::base::logging::warning;
 use crate::base::sync::{Arc, thread_local};
-use crate::intake::context::Context;
+use crate::intake::context::{Gate, SharedContext};
 use crate::intake::{Registry, locate};
 use crate::time::tick::NEVER;
 use crate::time::{FollowingTimer, Jobs};
@@ -16,7 +16,8 @@ use std::time::Instant;
 
 /// Shared by a timer's handles and its worker.
 pub(crate) struct Control {
-    pub(crate) context: Arc<Context>,
+    pub(crate) context: SharedContext,
+    pub(crate) gate: Arc<Gate>,
     pub(crate) registry: Arc<Registry<Erased>>,
     pub(crate) progress: Progress<Unprocessed>,
     pub(crate) internals: Internals,
@@ -27,10 +28,10 @@ pub(crate) struct Control {
 
 impl Control {
     pub(crate) fn new(registry: Arc<Registry<Erased>>) -> Self {
-        let context = registry.context.clone();
+        let (context, gate) = (registry.context.clone(), registry.gate.clone());
         let (progress, internals) = (Progress::new(context.clone()), Internals::new());
         let (running, process) = (Running::default(), std::process::id());
-        Self { context, registry, progress, internals, running, process }
+        Self { context, gate, registry, progress, internals, running, process }
     }
 
     /// Whether this process was forked from the one with the worker's thread. Only the thread that forks is in
@@ -41,7 +42,7 @@ impl Control {
 
     /// Closes the timer, so that its worker ends it. In a forked child, ends it here.
     pub(crate) fn begin_stop(&self) {
-        self.context.close();
+        self.gate.close();
         if self.is_forked() { self.end() } else { self.context.alarm.call() }
     }
 
@@ -123,7 +124,7 @@ impl Ending {
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        self.0.context.close();
+        self.0.context.gate.close();
         self.0.end();
     }
 }
@@ -145,12 +146,12 @@ impl FollowingTimer for Control {
 
     fn next_due(&self) -> Option<Instant> {
         let earliest = self.registry.earliest_deadline()?;
-        let start = self.context.scale.start_of(self.context.tick_of(earliest));
-        Some(start).filter(|&start| start != NEVER).map(|start| self.context.time.instant_at(start))
+        let start = self.gate.scale.start_of(self.gate.tick_of(earliest));
+        Some(start).filter(|&start| start != NEVER).map(|start| self.gate.time.instant_at(start))
     }
 
     fn jobs(&self) -> &Jobs {
-        self.context.time.jobs()
+        self.gate.time.jobs()
     }
 }
 
@@ -173,6 +174,7 @@ fn on_a_worker() -> bool {
 mod model {
     use super::*;
     use crate::base::sync::{Ordering, check, spawn, turn};
+    use crate::intake::context::Context;
     use crate::intake::{Chunk, Claim, FreeSlots, Phase, Runner, Slot};
     use crate::time::Timebase;
     use crate::time::tick::TickScale;
@@ -190,7 +192,7 @@ mod model {
 
     fn control() -> Arc<Control> {
         let (time, scale) = (Timebase::starting_now(None), TickScale::new(NonZeroU64::MIN));
-        let context = Arc::new(Context::new(time, scale, None, 1));
+        let context = Context::new(time, scale, None, 1);
         Arc::new(Control::new(Arc::new(Registry::new(context))))
     }
 
@@ -323,7 +325,7 @@ mod model {
                 spawn(move || run(&control, &chunk, version, task))
             };
             turn();
-            control.context.close();
+            control.gate.close();
             drop(control.running());
             control.finish_if_idle();
             turn();

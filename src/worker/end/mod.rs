@@ -91,9 +91,9 @@ impl<W: Exact> Worker<W> {
 pub(crate) fn run_thread<W: Exact>(mut worker: Worker<W>) {
     control::mark_worker();
     worker.control.context.alarm.parker().adopt(&thread::current());
-    crate::time::timer_slack::fit_to(worker.context().scale.tick_nanos());
+    crate::time::timer_slack::fit_to(worker.control.gate.scale.tick_nanos());
     if catch_panic::panics(|| worker.run()) {
-        worker.context().close();
+        worker.control.gate.close();
         warning!("the worker stopped because of a defect; its timer is closed");
     }
     worker.end();

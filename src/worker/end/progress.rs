@@ -13,15 +13,15 @@
 
 use crate::base::catch_panic;
 use crate::base::logging::warning;
-use crate::base::sync::{Arc, Condvar, Mutex, MutexGuard};
+use crate::base::sync::{Condvar, Mutex, MutexGuard};
 use crate::intake::Phase;
-use crate::intake::context::Context;
+use crate::intake::context::SharedContext;
 use std::task::Waker;
 use std::time::Instant;
 
 /// The progress of one timer. `U` is an unprocessed timeout. See the head.
 pub(crate) struct Progress<U> {
-    context: Arc<Context>,
+    context: SharedContext,
     state: Mutex<State<U>>,
     changed: Condvar,
 }
@@ -49,7 +49,7 @@ enum Stage {
 }
 
 impl<U> Progress<U> {
-    pub(super) fn new(context: Arc<Context>) -> Self {
+    pub(super) fn new(context: SharedContext) -> Self {
         let state = State {
             requested: 0,
             caught_up: 0,
@@ -63,7 +63,7 @@ impl<U> Progress<U> {
 
     /// Closes the timer so that its pending timeouts are cancelled. Returns those that are already reported.
     pub(super) fn cancel(&self) -> Vec<U> {
-        self.context.close_and_cancel();
+        self.context.gate.close_and_cancel();
         std::mem::take(&mut self.state.lock().unprocessed)
     }
 
@@ -78,10 +78,10 @@ impl<U> Progress<U> {
         }
         state.stage = here;
         drop(state);
-        let mut unprocessed = empty(self.context.end_of_pending());
+        let mut unprocessed = empty(self.context.gate.end_of_pending());
         let mut state = self.state.lock();
         state.stage = Stage::Finished;
-        if self.context.end_of_pending() == Phase::Returned {
+        if self.context.gate.end_of_pending() == Phase::Returned {
             state.unprocessed = std::mem::take(&mut unprocessed);
         }
         drop(state);
@@ -197,7 +197,8 @@ impl<U> Progress<U> {
 #[cfg(all(test, loom))]
 mod model {
     use super::*;
-    use crate::base::sync::{AtomicBool, Ordering};
+    use crate::base::sync::{Arc, AtomicBool, Ordering};
+    use crate::intake::context::Context;
     use crate::time::Timebase;
     use crate::time::tick::TickScale;
     use loom::thread;
@@ -205,13 +206,13 @@ mod model {
 
     fn progress() -> Arc<Progress<u32>> {
         let (time, scale) = (Timebase::starting_now(None), TickScale::new(NonZeroU64::MIN));
-        Arc::new(Progress::new(Arc::new(Context::new(time, scale, None, 1))))
+        Arc::new(Progress::new(Context::new(time, scale, None, 1)))
     }
 
     /// Runs a worker that waits until the timer is closed, and finishes it.
     fn worker(progress: Arc<Progress<u32>>) -> thread::JoinHandle<usize> {
         thread::spawn(move || {
-            while !progress.context.is_closed() {
+            while !progress.context.gate.is_closed() {
                 thread::yield_now();
             }
             progress.finish(|_| vec![1, 2, 3]).len()
@@ -234,12 +235,12 @@ mod model {
             };
             let other = (progress.clone(), full.clone());
             let worker = thread::spawn(move || {
-                while !other.0.context.is_closed() {
+                while !other.0.context.gate.is_closed() {
                     thread::yield_now();
                 }
                 finish(&other.0, &other.1);
             });
-            progress.context.close();
+            progress.context.gate.close();
             finish(&progress, &full);
             assert_eq!(progress.wait_finished(None).map(|left| left.len()), Some(2));
             worker.join().unwrap();
@@ -253,7 +254,7 @@ mod model {
             let progress = progress();
             let worker = worker(progress.clone());
             let stop = |progress: &Progress<u32>| {
-                progress.context.close();
+                progress.context.gate.close();
                 let unprocessed = progress.wait_finished(None).expect("there is no limit");
                 assert!(progress.is_finished());
                 unprocessed.len()
@@ -274,7 +275,7 @@ mod model {
                 let progress = progress();
                 let worker = worker(progress.clone());
                 if stops {
-                    progress.context.close();
+                    progress.context.gate.close();
                 }
                 let collected = progress.cancel().len();
                 assert_eq!(collected + worker.join().unwrap(), 3);
@@ -304,6 +305,7 @@ mod model {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
+    use crate::intake::context::Context;
     use std::sync::mpsc;
     use std::time::Duration;
 
@@ -313,7 +315,7 @@ mod tests {
     fn rule_01_a_forked_child_empties_the_slots_unless_that_was_done() {
         for done in [false, true] {
             let progress = Progress::<u32>::new(Context::of_this_thread(None, 8));
-            progress.context.close();
+            progress.context.gate.close();
             if done {
                 assert!(progress.finish(|_| vec![1, 2]).is_empty());
             } else {
@@ -333,7 +335,7 @@ mod tests {
         let (begin, has_begun) = mpsc::channel();
         let (go_on, may_go_on) = mpsc::channel::<()>();
         std::thread::scope(|scope| {
-            progress.context.close();
+            progress.context.gate.close();
             let emptier = scope.spawn(move || {
                 progress.finish(|_| {
                     begin.send(()).unwrap();
