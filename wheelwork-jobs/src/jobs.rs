@@ -191,7 +191,7 @@ impl<S: Store> Jobs<S> {
     }
 
     /// Stores a periodic job in place of the one that has its key, unless it is the same already: then nothing is
-    /// changed, and what was missed meanwhile is made up for. So each node may call this when it starts, and
+    /// changed or locked, and what was missed meanwhile is made up for. So each node may call this when it starts, and
     /// there is one job. Returns its id. A changed rule, payload or kind takes effect with the first occurrence
     /// from now. [`cancel_by_key`](Self::cancel_by_key) removes it, and
     /// [`reschedule_by_key`](Self::reschedule_by_key) with a delay of zero runs it once between.
@@ -220,11 +220,15 @@ impl<S: Store> Jobs<S> {
     /// As [`replace`](Self::replace), and if there is no occurrence any more.
     #[cfg(feature = "cron")]
     pub async fn repeat(&self, periodic: &crate::Periodic) -> Result<JobId, ScheduleError> {
+        let failed =
+            |source| ScheduleError::Store { job: Box::new(periodic.job().clone()), source };
         let clock = self.0.call(|store| async move { store.clock().await }).await;
-        let job = || Box::new(periodic.job().clone());
-        let clock = clock.map_err(|source| ScheduleError::Store { job: job(), source })?;
-        let job = periodic.to_job(clock.shown)?;
+        let job = periodic.to_job(clock.map_err(failed)?.shown)?;
         let id = job.id;
+        let stored = self.get(id).await.map_err(failed)?;
+        if stored.is_some_and(|stored| stored.state != State::Done) {
+            return Ok(id);
+        }
         match self.replace(job).await {
             Ok(_) | Err(ScheduleError::AlreadyStored { .. }) => Ok(id),
             Err(error) => Err(error),

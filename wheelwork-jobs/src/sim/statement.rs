@@ -892,6 +892,9 @@ impl<'a> Statement<'a> {
     async fn replace(&self, p: &Parameters) -> Done<Rows> {
         let (id, key) = (p.uuid(1), p.text(3));
         let nodes = self.state().nodes_for(self.tx);
+        if self.state().job(self.tx, id).is_some() {
+            return Ok(vec![]);
+        }
         self.lock(&Lock::Key(key.clone()), Mode::Update).await?;
         let of_key = |state: &State| {
             let mut rows = state.jobs_for(self.tx).into_iter();

@@ -1,6 +1,6 @@
 //! Periodic jobs: one row for each, whatever fails, and however many nodes there are.
 
-use crate::common::{self, Shared, until};
+use crate::common::{self, Shared, connect, until, until_one_waits};
 use crate::on_every_store;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -183,6 +183,45 @@ async fn a_periodic_job_is_removed_while_it_runs(store: impl Shared) {
     go_on.notify_one();
     until("it has found out", || jobs.metrics().lost == 1).await;
     assert_eq!(all(&jobs).await, []);
+}
+
+#[tokio::test]
+async fn an_unchanged_job_in_redb_waits_for_no_transaction() {
+    let (store, _folder) = common::redb();
+    let store = store.with_limit(ms(500));
+    let jobs = Jobs::open(store.clone()).await.unwrap();
+    let first = jobs.repeat(&far()).await.unwrap();
+    let _transaction = store.begin_write().await.unwrap();
+    assert_eq!(jobs.repeat(&far()).await.unwrap(), first);
+}
+
+/// A row that is locked, a claim passes over: its occurrence would wait for the next beat.
+#[tokio::test]
+async fn an_unchanged_job_in_postgres_is_not_locked() {
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    let jobs = Jobs::open(Postgres::new(&url).unwrap()).await.unwrap();
+    let (mut user, watcher) = (connect(&url).await, connect(&url).await);
+    // An update changes the first and the last, and a lock the second.
+    let row = "SELECT concat_ws(' ', xmin, xmax, ctid) FROM wheelwork_jobs";
+    let first = jobs.repeat(&far()).await.unwrap();
+    let before: String = watcher.query_one(row, &[]).await.unwrap().get(0);
+    assert_eq!(jobs.repeat(&far()).await.unwrap(), first);
+    let after: String = watcher.query_one(row, &[]).await.unwrap().get(0);
+    assert_eq!(before, after);
+
+    // Another node stores the same at the same time.
+    let save =
+        "CREATE TEMPORARY TABLE saved AS SELECT * FROM wheelwork_jobs; DELETE FROM wheelwork_jobs";
+    user.batch_execute(save).await.unwrap();
+    let other = user.transaction().await.unwrap();
+    other.batch_execute("INSERT INTO wheelwork_jobs SELECT * FROM saved").await.unwrap();
+    let repeating = tokio::spawn(async move { jobs.repeat(&far()).await });
+    until_one_waits(&watcher).await;
+    other.commit().await.unwrap();
+    assert_eq!(repeating.await.unwrap().unwrap(), first);
+    let locked = "SELECT xmax::text FROM wheelwork_jobs";
+    assert_eq!(watcher.query_one(locked, &[]).await.unwrap().get::<_, String>(0), "0");
 }
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
