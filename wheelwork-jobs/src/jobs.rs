@@ -12,6 +12,7 @@ use crate::store::{
     Cancelled, Filter, Glance, InTransaction, Insertion, KindStats, Peek, Replaced, Store,
     StoreError,
 };
+use crate::time::Timestamp;
 use crate::transaction;
 use serde::de::DeserializeOwned;
 use std::collections::HashSet;
@@ -196,6 +197,11 @@ impl<S: Store> Jobs<S> {
     /// from now. [`cancel_by_key`](Self::cancel_by_key) removes it, and
     /// [`reschedule_by_key`](Self::reschedule_by_key) with a delay of zero runs it once between.
     ///
+    /// If the rules of the zone have changed, the stored time may be none of the job's any more. A time to come that is
+    /// whole quarters of an hour from the next occurrence, three hours at most, is taken for such, and is moved there.
+    /// A time to which you have moved the job stays, unless it looks the same. In a zone without rules, such as UTC,
+    /// each stays.
+    ///
     /// ```
     /// # use std::time::Duration;
     /// # use wheelwork_jobs::{Job, Jobs, NewJob, Periodic, Redb};
@@ -223,10 +229,15 @@ impl<S: Store> Jobs<S> {
         let failed =
             |source| ScheduleError::Store { job: Box::new(periodic.job().clone()), source };
         let clock = self.0.call(|store| async move { store.clock().await }).await;
-        let job = periodic.to_job(clock.map_err(failed)?.shown)?;
+        let now = clock.map_err(failed)?.shown;
+        let job = periodic.to_job(now)?;
         let id = job.id;
         let stored = self.get(id).await.map_err(failed)?;
-        if stored.is_some_and(|stored| stored.state != State::Done) {
+        if let Some(stored) = stored.filter(|stored| stored.state != State::Done) {
+            if let Some(next) = periodic.corrected(&stored, now) {
+                let (next, from) = (When::At(next), stored.due.into());
+                self.move_job(id, next, false, Some(from)).await.map_err(failed)?;
+            }
             return Ok(id);
         }
         match self.replace(job).await {
@@ -268,7 +279,7 @@ impl<S: Store> Jobs<S> {
     ///
     /// If the store fails. Then the job may be moved, and its node may just begin to run it at the old time.
     pub async fn reschedule(&self, id: JobId, when: impl Into<When>) -> Result<bool, StoreError> {
-        self.move_job(id, when.into(), false).await
+        self.move_job(id, when.into(), false, None).await
     }
 
     /// The job that has a key, as it is stored. `None` if there is none.
@@ -411,13 +422,20 @@ impl<S: Store> Jobs<S> {
     ///
     /// If the store fails.
     pub async fn revive(&self, id: JobId) -> Result<bool, StoreError> {
-        self.move_job(id, When::After(0), true).await
+        self.move_job(id, When::After(0), true, None).await
     }
 
-    async fn move_job(&self, id: JobId, when: When, dead: bool) -> Result<bool, StoreError> {
+    async fn move_job(
+        &self,
+        id: JobId,
+        when: When,
+        dead: bool,
+        from: Option<Timestamp>,
+    ) -> Result<bool, StoreError> {
         let (window, me) = (self.0.node.window, self.0.node.me());
-        let moving =
-            move |store: Arc<S>| async move { store.reschedule(id, when, window, dead, me).await };
+        let moving = move |store: Arc<S>| async move {
+            store.reschedule(id, when, window, dead, from, me).await
+        };
         let Some(removed) = self.0.call(moving).await? else { return Ok(false) };
         self.0.node.settle(id, removed).await?;
         Ok(true)

@@ -15,6 +15,8 @@ on_every_store! {
     what_was_missed_runs_once_or_is_skipped
     a_failed_occurrence_is_retried_and_then_given_up
     a_periodic_job_is_removed_while_it_runs
+    a_time_of_former_rules_of_its_zone_is_corrected
+    a_time_that_somebody_has_chosen_stays
 }
 
 const fn ms(n: u64) -> Duration {
@@ -183,6 +185,74 @@ async fn a_periodic_job_is_removed_while_it_runs(store: impl Shared) {
     go_on.notify_one();
     until("it has found out", || jobs.metrics().lost == 1).await;
     assert_eq!(all(&jobs).await, []);
+}
+
+/// Every year, in a zone with rules.
+fn far_in_berlin() -> Periodic {
+    Periodic::cron(new(1), "59 59 22 30 12 *", "Europe/Berlin").unwrap()
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A move to such a time looks like a change of the rules.
+async fn a_time_of_former_rules_of_its_zone_is_corrected(store: impl Shared) {
+    let (client, seen) = (Jobs::open(store.clone()).await.unwrap(), Seen::default());
+    client.repeat(&far_in_berlin()).await.unwrap();
+    let next = far_in_berlin().next_after(SystemTime::now()).unwrap();
+    for due in [next + 60 * MINUTE, next - 60 * MINUTE, next + 15 * MINUTE, next - 180 * MINUTE] {
+        assert!(client.reschedule_by_key("name", due).await.unwrap());
+        client.repeat(&far_in_berlin()).await.unwrap();
+        assert_eq!(all(&client).await[0].due, next);
+    }
+    // Also if the kind is paused, or a node has claimed the job.
+    client.pause("n").await.unwrap();
+    client.reschedule_by_key("name", next - 60 * MINUTE).await.unwrap();
+    client.repeat(&far_in_berlin()).await.unwrap();
+    assert_eq!(all(&client).await[0].due, next);
+    client.resume("n").await.unwrap();
+    let sees = seen.clone();
+    let handle = move |job: Job<u32, _>| {
+        sees.lock().unwrap().push((job.payload, job.due));
+        async { Ok::<_, String>(()) }
+    };
+    let window = Duration::from_secs(400 * 24 * 3_600);
+    let node = Jobs::builder(store).window(window).handle("n", handle).open().await.unwrap();
+    for moved in [false, true] {
+        if moved {
+            client.reschedule_by_key("name", next - 60 * MINUTE).await.unwrap();
+        }
+        until("the node has it", || node.metrics().held == 1).await;
+    }
+    node.repeat(&far_in_berlin()).await.unwrap();
+    assert_eq!(all(&client).await[0].due, next);
+    until("the node has it", || node.metrics().held == 1).await;
+    assert_eq!(*seen.lock().unwrap(), []);
+}
+
+async fn a_time_that_somebody_has_chosen_stays<S: Shared>(store: S) {
+    let fails = |_: Job<u32, S>| async { Err::<(), _>("on purpose") };
+    let kind = Kind::new("n").retry(Retry::default().first(60 * MINUTE));
+    let jobs = Jobs::builder(store).handle(kind, fails).open().await.unwrap();
+    jobs.repeat(&far_in_berlin()).await.unwrap();
+    let next = far_in_berlin().next_after(SystemTime::now()).unwrap();
+    let stays = async |periodic: &Periodic, due: SystemTime| {
+        assert!(jobs.reschedule_by_key("name", due).await.unwrap());
+        jobs.repeat(periodic).await.unwrap();
+        let stored = all(&jobs).await.remove(0).due;
+        assert_eq!(stored, due);
+    };
+    let second = Duration::from_secs(1);
+    for chosen in [next + 20 * MINUTE, next - 60 * MINUTE - second, next - 240 * MINUTE] {
+        stays(&far_in_berlin(), chosen).await;
+    }
+    stays(&far_in_berlin(), SystemTime::UNIX_EPOCH + Duration::from_secs(4_000_000_000)).await;
+    // A retry.
+    miss(&jobs, ms(1)).await;
+    until("it is retried", || jobs.metrics().retried == 1).await;
+    stays(&far_in_berlin(), next - 60 * MINUTE).await;
+    // UTC has no rules.
+    jobs.repeat(&far()).await.unwrap();
+    stays(&far(), far().next_after(SystemTime::now()).unwrap() - 60 * MINUTE).await;
 }
 
 #[tokio::test]

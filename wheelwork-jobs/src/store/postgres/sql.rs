@@ -683,12 +683,14 @@ FROM gone"
 );
 
 /// Frees the job $1 with the due time $2, or the delay of $3 microseconds. Tells its owner, and all nodes
-/// if it is due within $4 microseconds. If $5, the job must be dead, and otherwise it must not. Revokes the
-/// claim as `CANCEL`, unless the owner is the node $6.
+/// if it is due within $4 microseconds. If $5, the job must be dead, and otherwise it must not. It must have the due
+/// time $7, if that is given. Revokes the claim as `CANCEL`, unless the owner is the node $6.
 pub(crate) const RESCHEDULE: &str = concat!(
     "
 WITH before AS (
-    SELECT id, owner, epoch FROM wheelwork_jobs WHERE id = $1 AND dead = $5 FOR UPDATE
+    SELECT id, owner, epoch FROM wheelwork_jobs
+    WHERE id = $1 AND dead = $5 AND due = coalesce($7::timestamptz, due)
+    FOR UPDATE
 ),
 moved AS (
     UPDATE wheelwork_jobs AS job
