@@ -1,11 +1,12 @@
-//! Jobs that are unique, periodic, limited, in groups or urgent, or that replace others.
+//! Jobs that are unique, periodic, limited or urgent, or that replace others.
 
+use super::groups::FIRST_MEMBER;
 use super::oracle::{Answer, Rate, Sort, UniqueAnswer};
 use super::rooms::FAR;
 use super::{NODES, Play, clock, lock, ms};
 use crate::common::{connect, until};
-use std::time::{Duration, SystemTime};
-use wheelwork_jobs::{Group, JobId, Jobs, NewJob, Postgres};
+use std::time::{Duration, Instant, SystemTime};
+use wheelwork_jobs::{JobId, Jobs, NewJob, Postgres};
 
 /// So many jobs of the kind "few" run at once on all nodes.
 pub(super) const FEW: usize = 2;
@@ -13,17 +14,11 @@ pub(super) const FEW: usize = 2;
 /// So many jobs of the kind "rated" are claimed on all nodes.
 pub(super) const RATE: Rate = Rate { most: 20, period: ms(2_000) };
 
-/// So many jobs are in a group.
-const MEMBERS: u32 = 3;
-
 /// So many marks are of the payload alone.
-const KEYLESS: u8 = 2;
+pub(super) const KEYLESS: u8 = 2;
 
 /// So many marks there are.
 const MARKS: u8 = 40;
-
-/// The number of the first member of a group.
-const FIRST_MEMBER: u32 = 1_000_000;
 
 /// The number of the first periodic job.
 const PERIODIC: u32 = 2_000_000;
@@ -76,26 +71,29 @@ impl Play {
 
     /// Two marks are for all, others are of a key. Some are stored in transactions of users.
     pub(super) async fn unique(&self, job: u32, due: SystemTime) {
-        let mark = fastrand::u8(..MARKS);
+        let mark =
+            if fastrand::bool() { fastrand::u8(..KEYLESS) } else { fastrand::u8(KEYLESS..MARKS) };
         let longest = if mark < KEYLESS { 3_000 } else { 500 };
         let period = ms(fastrand::u64(50..longest));
         let mut new = self.new_job(job, mark.into(), due).unique_for(period);
         if mark < KEYLESS {
-            return self.store_unique(job, mark, period, new).await;
+            self.store_unique(job, mark, period, new).await;
+            return;
         }
         let key = format!("mark-{mark}");
         new = new.key(&key);
-        self.contend(CONTENDING + job, key, self.store_unique(job, mark, period, new)).await;
+        self.contend(job, key, self.store_unique(job, mark, period, new)).await;
     }
 
-    /// Somebody stores the key of a unique job, and the call for that job may have to wait.
-    async fn contend(&self, job: u32, key: String, unique: impl Future) {
+    /// Somebody stores the key of a job in a transaction that is open for a while. A call for that job may have to wait.
+    pub(super) async fn contend(&self, job: u32, key: String, call: impl Future) {
         let Ok(_permit) = self.0.transactions.acquire().await else { return };
+        let job = CONTENDING + job;
         let mut client = connect(&self.0.direct).await;
         let transaction = client.transaction().await.unwrap();
         let new = self.new_job(job, job, SystemTime::now()).key(key);
         let stored = self.node(0).schedule_in(&transaction, &new).await.is_ok();
-        tokio::join!(unique, async {
+        tokio::join!(call, async {
             tokio::time::sleep(ms(fastrand::u64(..400))).await;
             if fastrand::bool() {
                 let _ = transaction.rollback().await;
@@ -105,22 +103,37 @@ impl Play {
         });
     }
 
-    async fn store_unique(&self, job: u32, mark: u8, period: Duration, new: NewJob) {
-        let node = self.node(fastrand::usize(..NODES));
+    /// Returns the job that stands there.
+    pub(super) async fn store_unique(
+        &self,
+        job: u32,
+        mark: u8,
+        period: Duration,
+        new: NewJob,
+    ) -> Option<JobId> {
+        let (node, id) = (self.node(fastrand::usize(..NODES)), new.id());
         let call = self.oracle().calls_unique(mark, job, period, self.now(), clock());
         let (answer, clock) = match fastrand::u8(..3) {
             0 => self.unique_in(&node, new).await,
             _ => {
-                let id = new.id();
                 let stored = node.schedule(new).await.ok();
                 (self.unique_answer(id, stored), clock())
             }
         };
         let (now, mut oracle) = (self.now(), self.oracle());
         oracle.unique_returned(call, answer, clock);
-        if answer == UniqueAnswer::Stored {
-            oracle.stored(job, now);
+        match answer {
+            UniqueAnswer::Stored => {
+                oracle.stored(job, now);
+                Some(id)
+            }
+            UniqueAnswer::Existing(other) => self.id_of(other),
+            UniqueAnswer::Undone | UniqueAnswer::Failed => None,
         }
+    }
+
+    fn id_of(&self, job: u32) -> Option<JobId> {
+        lock(&self.0.numbers).iter().find(|(_, number)| **number == job).map(|(id, _)| *id)
     }
 
     /// In a transaction of a user, which ends soon: it holds the mark. The clock is that of the statement's answer.
@@ -154,6 +167,16 @@ impl Play {
         }
     }
 
+    /// All periods are over some time, and nothing is left of them.
+    pub(super) async fn judge_marks(&self) {
+        let begun = Instant::now();
+        let marks = "SELECT count(*) FROM wheelwork_unique";
+        while self.0.client.query_one(marks, &[]).await.unwrap().get::<_, i64>(0) > 0 {
+            assert!(begun.elapsed() < Duration::from_secs(60), "marks stay whose periods are over");
+            tokio::time::sleep(ms(100)).await;
+        }
+    }
+
     /// Another job takes the place of one that has a key of its own.
     pub(super) async fn replace(&self, job: u32) {
         let old = lock(&self.0.new).get(&job).cloned();
@@ -172,26 +195,6 @@ impl Play {
         oracle.changed(job, change, answer, now);
         if answer != Answer::Failed {
             oracle.stored(number, now);
-        }
-    }
-
-    /// A job that runs when the members of its group have ended.
-    pub(super) async fn group(&self, job: u32, due: SystemTime) {
-        let numbers: Vec<_> = (0..MEMBERS).map(|n| FIRST_MEMBER + MEMBERS * job + n).collect();
-        let members: Vec<_> = numbers.iter().map(|n| self.new_job(*n, *n, due)).collect();
-        let now = SystemTime::now();
-        let last = NewJob::new(Sort::Last.kind(), &job).unwrap().due(now);
-        let last = Group::of(&members).then(last).unwrap();
-        self.note(job, &last, now);
-        self.oracle().follows(job, numbers.clone());
-        let node = self.node(fastrand::usize(..NODES));
-        let members = numbers.into_iter().zip(members);
-        for (number, new) in members.chain([(job, last)]) {
-            // Without the members, there is no group.
-            if node.schedule(new).await.is_err() {
-                return;
-            }
-            self.oracle().stored(number, self.now());
         }
     }
 
