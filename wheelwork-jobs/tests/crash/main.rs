@@ -11,4 +11,7 @@ mod embedded;
 #[cfg(feature = "cron")]
 mod periodic;
 mod process;
+#[allow(dead_code)] // the tests of faults use all of it
+#[path = "../faults/proxy.rs"]
+mod proxy;
 mod takeover;
