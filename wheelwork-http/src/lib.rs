@@ -25,6 +25,8 @@
 //! - **Fail closed**: if the timer is stopped or refuses a timeout, connections are closed, not left without limits.
 //! - **A service's panic** ends its connection, or on HTTP/2 its stream. A callback's panic is caught.
 //!
+//! The [guide] says how to change, watch and port limits; the [design] says how they work.
+//!
 //! # The main types
 //!
 //! - [`Limits`] are those of a server, [`RequestLimits`] those that a route can change, and [`OwnLimits`] those of
@@ -62,6 +64,16 @@ pub use request::{App, BodyError, Executor, OwnLimits, RequestBody};
 pub use server::{NoSignal, Report, Serve, Server, serve};
 #[cfg(feature = "rustls")]
 pub use tls::{Tls, TlsHandshake};
+
+/// Limits of a route and of a request, watching, coming from nginx, and what to know. Exists only in the documentation.
+#[cfg(doc)]
+#[doc = include_str!("../docs/guide.md")]
+pub mod guide {}
+
+/// How it works: the states of a connection, and what the RFCs say. Exists only in the documentation.
+#[cfg(doc)]
+#[doc = include_str!("../docs/design.md")]
+pub mod design {}
 
 /// The README's program is compiled.
 #[cfg(doctest)]

@@ -112,7 +112,7 @@ impl Group {
     /// that one has ended, the member has.
     ///
     /// ```
-    /// # use std::sync::Arc;
+    /// # use std::time::Duration;
     /// # use wheelwork_jobs::{Group, Jobs, NewJob, Redb};
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -12,6 +12,7 @@ use crate::store::{
     Cancelled, Filter, Glance, InTransaction, Insertion, KindStats, Peek, Replaced, Store,
     StoreError,
 };
+use crate::time::Timestamp;
 use crate::transaction;
 use serde::de::DeserializeOwned;
 use std::collections::HashSet;
@@ -191,10 +192,15 @@ impl<S: Store> Jobs<S> {
     }
 
     /// Stores a periodic job in place of the one that has its key, unless it is the same already: then nothing is
-    /// changed, and what was missed meanwhile is made up for. So each node may call this when it starts, and
+    /// changed or locked, and what was missed meanwhile is made up for. So each node may call this when it starts, and
     /// there is one job. Returns its id. A changed rule, payload or kind takes effect with the first occurrence
     /// from now. [`cancel_by_key`](Self::cancel_by_key) removes it, and
     /// [`reschedule_by_key`](Self::reschedule_by_key) with a delay of zero runs it once between.
+    ///
+    /// If the rules of the zone have changed, the stored time may be none of the job's any more. A time to come that is
+    /// whole quarters of an hour from the next occurrence, three hours at most, is taken for such, and is moved there.
+    /// A time to which you have moved the job stays, unless it looks the same. In a zone without rules, such as UTC,
+    /// each stays.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -220,11 +226,20 @@ impl<S: Store> Jobs<S> {
     /// As [`replace`](Self::replace), and if there is no occurrence any more.
     #[cfg(feature = "cron")]
     pub async fn repeat(&self, periodic: &crate::Periodic) -> Result<JobId, ScheduleError> {
+        let failed =
+            |source| ScheduleError::Store { job: Box::new(periodic.job().clone()), source };
         let clock = self.0.call(|store| async move { store.clock().await }).await;
-        let job = || Box::new(periodic.job().clone());
-        let clock = clock.map_err(|source| ScheduleError::Store { job: job(), source })?;
-        let job = periodic.to_job(clock.shown)?;
+        let now = clock.map_err(failed)?.shown;
+        let job = periodic.to_job(now)?;
         let id = job.id;
+        let stored = self.get(id).await.map_err(failed)?;
+        if let Some(stored) = stored.filter(|stored| stored.state != State::Done) {
+            if let Some(next) = periodic.corrected(&stored, now) {
+                let (next, from) = (When::At(next), stored.due.into());
+                self.move_job(id, next, false, Some(from)).await.map_err(failed)?;
+            }
+            return Ok(id);
+        }
         match self.replace(job).await {
             Ok(_) | Err(ScheduleError::AlreadyStored { .. }) => Ok(id),
             Err(error) => Err(error),
@@ -264,7 +279,7 @@ impl<S: Store> Jobs<S> {
     ///
     /// If the store fails. Then the job may be moved, and its node may just begin to run it at the old time.
     pub async fn reschedule(&self, id: JobId, when: impl Into<When>) -> Result<bool, StoreError> {
-        self.move_job(id, when.into(), false).await
+        self.move_job(id, when.into(), false, None).await
     }
 
     /// The job that has a key, as it is stored. `None` if there is none.
@@ -407,13 +422,20 @@ impl<S: Store> Jobs<S> {
     ///
     /// If the store fails.
     pub async fn revive(&self, id: JobId) -> Result<bool, StoreError> {
-        self.move_job(id, When::After(0), true).await
+        self.move_job(id, When::After(0), true, None).await
     }
 
-    async fn move_job(&self, id: JobId, when: When, dead: bool) -> Result<bool, StoreError> {
+    async fn move_job(
+        &self,
+        id: JobId,
+        when: When,
+        dead: bool,
+        from: Option<Timestamp>,
+    ) -> Result<bool, StoreError> {
         let (window, me) = (self.0.node.window, self.0.node.me());
-        let moving =
-            move |store: Arc<S>| async move { store.reschedule(id, when, window, dead, me).await };
+        let moving = move |store: Arc<S>| async move {
+            store.reschedule(id, when, window, dead, from, me).await
+        };
         let Some(removed) = self.0.call(moving).await? else { return Ok(false) };
         self.0.node.settle(id, removed).await?;
         Ok(true)

@@ -40,6 +40,8 @@
 //! 5. A node holds only the jobs of its [window](JobsBuilder::window), and sends one query every third of the
 //!    liveness while nothing is near.
 //!
+//! The [guide] says when to use it, what a job can do, and how to run it. The [design] says how the guarantees are kept.
+//!
 //! # The main types
 //!
 //! - [`Jobs`] schedules jobs and changes them. With handlers, it is a node that runs them.
@@ -104,6 +106,16 @@ pub use tokio_util::sync::CancellationToken;
 pub use redb;
 #[cfg(feature = "postgres")]
 pub use tokio_postgres;
+
+/// When to use it, what a job can do, how it scales, and how to run it. Exists only in the documentation.
+#[cfg(doc)]
+#[doc = include_str!("../docs/guide.md")]
+pub mod guide {}
+
+/// How the guarantees are kept. Exists only in the documentation.
+#[cfg(doc)]
+#[doc = include_str!("../docs/design.md")]
+pub mod design {}
 
 /// The README's program runs as a test.
 #[cfg(all(doctest, feature = "redb"))]

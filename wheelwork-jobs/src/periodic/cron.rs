@@ -1,7 +1,7 @@
 //! Rules: a cron expression in a time zone. The parser and the search are croner's, the time zones jiff's.
 
 use crate::error::ScheduleError;
-use crate::job::{JobId, NewJob, When};
+use crate::job::{JobId, NewJob, State, StoredJob, When};
 use crate::store::StoreError;
 use crate::time::{Timestamp, micros_up};
 use croner::Cron;
@@ -15,6 +15,12 @@ use uuid::Uuid;
 
 /// The ids of periodic jobs are hashes in this space.
 const IDS: Uuid = Uuid::from_u128(0x6d5b_64ec_90d1_4b0f_a3ab_51c9_2a1f_3f77);
+
+/// A change of a zone's rules moves a time by some of these.
+const SHIFT: Duration = Duration::from_secs(15 * 60);
+
+/// And by so many at most.
+const SHIFTS: u32 = 12;
 
 /// A job that recurs by a cron expression in a time zone, for [`Jobs::repeat`](crate::Jobs::repeat).
 ///
@@ -155,6 +161,19 @@ impl Periodic {
         let when = When::At(next);
         Ok(NewJob { id, payload, when, unique_for: None, ..job.clone() })
     }
+
+    /// The next occurrence, if another time is stored for it, by rules of the zone that have changed since. A time that
+    /// somebody has chosen may look the same, but few are so far from an occurrence to the microsecond. A retry is no
+    /// occurrence. One that was an occurrence stays: if the clock was set back, those before it have had their runs.
+    pub(crate) fn corrected(&self, stored: &StoredJob, now: Timestamp) -> Option<Timestamp> {
+        let (due, next) = (Timestamp::from(stored.due), self.rule.next_after(now)?);
+        let shift = due.since(next) + next.since(due);
+        let is_planned = stored.state != State::Dead && stored.attempts == 0 && due > now;
+        let is_shifted =
+            shift <= SHIFT * SHIFTS && shift.as_micros().is_multiple_of(SHIFT.as_micros());
+        let is_shifted = is_shifted && self.rule.time_zone.to_fixed_offset().is_err();
+        (is_planned && is_shifted && !self.rule.has(due)).then_some(next)
+    }
 }
 
 /// What is stored of a periodic job, as JSON.
@@ -218,6 +237,11 @@ impl Rule {
         let next = u64::try_from(next.as_microsecond()).ok()?;
         // A search that does not go on would repeat an occurrence for ever.
         (next > time.as_micros()).then(|| Timestamp::from_micros(next))
+    }
+
+    /// Whether a time is an occurrence.
+    fn has(&self, time: Timestamp) -> bool {
+        self.next_after(time.before(Duration::from_micros(1))) == Some(time)
     }
 
     /// Whether the times of a day are given one by one, so that each day should have each of them once.
@@ -412,5 +436,78 @@ mod tests {
         }
         let (rule, payload) = Rule::read(&first.payload).unwrap();
         assert_eq!((rule.expression.as_str(), payload.as_str()), ("0 3 * * *", "1"));
+    }
+
+    /// A stored time of a job that has not failed.
+    fn stored(due: Timestamp, attempts: u32) -> StoredJob {
+        let id = JobId::from_u128(1);
+        StoredJob {
+            id,
+            kind: "n".to_owned(),
+            key: Some("n".to_owned()),
+            due: due.into(),
+            payload: String::new(),
+            priority: 0,
+            attempts,
+            state: State::Waiting,
+            error: None,
+            done: None,
+            result: None,
+            progress: None,
+        }
+    }
+
+    fn periodic(expression: &str, time_zone: &TimeZone) -> Periodic {
+        let job = NewJob::new("n", &1).unwrap().key("n");
+        let rule = Rule { time_zone: time_zone.clone(), ..rule(expression, "Europe/Berlin") };
+        Periodic { job, rule }
+    }
+
+    #[test]
+    fn the_next_time_follows_the_rules_of_its_zone_when_they_change() {
+        let zone = |rules| TimeZone::posix(rules).unwrap();
+        let (summer, later) =
+            (zone("CET-1CEST,M3.5.0,M10.5.0/3"), zone("CET-1CEST,M4.5.0,M11.1.0/3"));
+        let (none, eternal) =
+            (zone("CET-1WET-1,M3.5.0,M10.5.0/3"), zone("CEST-2EET-2,M3.5.0,M10.5.0/3"));
+        let day = Duration::from_secs(24 * 3_600);
+        let mut corrections = 0;
+        for expression in
+            ["30 2 * * *", "0 9 * * MON-FRI", "15 17 1 * *", "0 */6 * * *", "*/10 * * * *"]
+        {
+            for (before, after) in
+                [(&summer, &none), (&none, &summer), (&summer, &later), (&summer, &eternal)]
+            {
+                let (before, after) = (periodic(expression, before), periodic(expression, after));
+                for n in 0..366 {
+                    let now = Timestamp::from_micros(1_800_000_000_123_456).after(n * day);
+                    let planned = before.rule.next_after(now).unwrap();
+                    let next = after.rule.next_after(now).unwrap();
+                    let corrected = after.corrected(&stored(planned, 0), now);
+                    assert_eq!(after.corrected(&stored(planned, 1), now), None);
+                    assert_eq!(before.corrected(&stored(planned, 0), now), None);
+                    // One that is an occurrence by both stays, and nobody knows what is over.
+                    let stays = after.rule.has(planned) || planned.since(next) > 3 * day / 24;
+                    assert_eq!(
+                        corrected,
+                        (!stays && planned != next).then_some(next),
+                        "{expression} {n}"
+                    );
+                    corrections += usize::from(corrected.is_some());
+                }
+            }
+        }
+        assert!(corrections > 1_000, "{corrections}");
+    }
+
+    #[test]
+    fn the_next_time_stays_when_the_clock_is_set_back() {
+        let daily = periodic("30 2 * * *", &rule("30 2 * * *", "Europe/Berlin").time_zone);
+        let now = Timestamp::from_micros(1_800_000_000_123_456);
+        let due = daily.rule.next_after(now).unwrap();
+        for hours in [1, 23, 25, 24 * 200] {
+            let back = now.before(Duration::from_secs(hours * 3_600));
+            assert_eq!(daily.corrected(&stored(due, 0), back), None);
+        }
     }
 }

@@ -71,7 +71,9 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         sql::REPEAT => (&[Uuids, Ints, Times, Texts], &[Uuid, Int]),
         sql::LEFT => (&[Uuids, Ints], &[Uuid, Int, Bool]),
         sql::CANCEL => (&[Uuid, Int], &[Int, Int, Bool, Text, Text]),
-        sql::RESCHEDULE => (&[Uuid, Time, Int, Int, Bool, Int], &[Int, Int, Bool, Text, Text]),
+        sql::RESCHEDULE => {
+            (&[Uuid, Time, Int, Int, Bool, Int, Time], &[Int, Int, Bool, Text, Text])
+        }
         sql::REPLACE => {
             let job = &[Uuid, Text, Text, Time, Int, Text, Int, Int, Int];
             (job, &[Int, Int, Bool, Uuid, Time, Text, Text])
@@ -876,7 +878,9 @@ impl<'a> Statement<'a> {
     async fn reschedule(&self, p: &Parameters) -> Done<Rows> {
         let (id, dead) = (p.uuid(1), p.bool(5));
         let nodes = self.state().nodes_for(self.tx);
-        let row = self.wait_for_job(id, |row| row.dead == dead).await?;
+        let from = p.maybe_time(7);
+        let is_so = |row: &JobRow| row.dead == dead && from.is_none_or(|from| row.due == from);
+        let row = self.wait_for_job(id, is_so).await?;
         let Some(row) = row else { return Ok(vec![]) };
         let before = self.tell_owner(id, &row, p.maybe_int(6), &nodes);
         let (due, epoch) = (self.time_of(p.maybe_time(2), p.maybe_int(3)), row.epoch + 1);
@@ -892,6 +896,9 @@ impl<'a> Statement<'a> {
     async fn replace(&self, p: &Parameters) -> Done<Rows> {
         let (id, key) = (p.uuid(1), p.text(3));
         let nodes = self.state().nodes_for(self.tx);
+        if self.state().job(self.tx, id).is_some() {
+            return Ok(vec![]);
+        }
         self.lock(&Lock::Key(key.clone()), Mode::Update).await?;
         let of_key = |state: &State| {
             let mut rows = state.jobs_for(self.tx).into_iter();

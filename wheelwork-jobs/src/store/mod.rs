@@ -142,14 +142,15 @@ pub trait Store: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Option<Cancelled>, StoreError>> + Send;
 
     /// Frees a job with a new due time, and tells its owner and those who have to claim it. A dead job
-    /// is changed only if `dead`, and then it is not dead any more and has no attempts. The claim of another node
-    /// than `me` is revoked.
+    /// is changed only if `dead`, and then it is not dead any more and has no attempts. One with another due time than
+    /// `from` is not changed. The claim of another node than `me` is revoked.
     fn reschedule(
         &self,
         id: JobId,
         when: When,
         window: Duration,
         dead: bool,
+        from: Option<Timestamp>,
         me: Option<NodeId>,
     ) -> impl Future<Output = Result<Option<Removed>, StoreError>> + Send;
 

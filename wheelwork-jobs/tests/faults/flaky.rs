@@ -176,9 +176,10 @@ impl<S: Store> Store for Flaky<S> {
         when: When,
         window: Duration,
         dead: bool,
+        from: Option<Timestamp>,
         me: Option<NodeId>,
     ) -> Result<Option<Removed>, StoreError> {
-        flaky(self.store.reschedule(id, when, window, dead, me)).await
+        flaky(self.store.reschedule(id, when, window, dead, from, me)).await
     }
 
     fn insert_in<'a>(
@@ -284,7 +285,7 @@ macro_rules! forward_the_rest {
             finish(ends: &[End]) -> Vec<Finished>;
             cancel(id: JobId, me: Option<NodeId>) -> Option<Cancelled>;
             reschedule(
-                id: JobId, when: When, window: Duration, dead: bool, me: Option<NodeId>
+                id: JobId, when: When, window: Duration, dead: bool, from: Option<Timestamp>, me: Option<NodeId>
             ) -> Option<Removed>;
             revoked(claims: &[(NodeId, Claim)]) -> Vec<(NodeId, Claim)>;
             acknowledge(node: NodeId, claims: &[Claim]) -> ();

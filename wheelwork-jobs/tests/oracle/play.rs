@@ -312,8 +312,11 @@ impl<S: Store> Play<S> {
     async fn reschedule(&mut self, number: usize, time: Time, dead: bool) -> Checked {
         let Some(job) = pick(&self.all_jobs, number) else { return Ok(()) };
         let due = self.time(time);
-        let removed =
-            self.store.reschedule(job.id(), When::from(due), WINDOW, dead, None).await.unwrap();
+        let removed = self
+            .store
+            .reschedule(job.id(), When::from(due), WINDOW, dead, None, None)
+            .await
+            .unwrap();
         let model = self.model.jobs.get_mut(&job.id()).filter(|model| model.dead == dead);
         let before = model.as_deref().cloned();
         if let Some(model) = model {

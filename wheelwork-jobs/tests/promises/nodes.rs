@@ -171,7 +171,7 @@ async fn a_cancel_and_a_move_are_told_to_the_owner() {
         let told = if id == claimed[0].job.id() {
             store.cancel(id, None).await.unwrap().map(|cancelled| cancelled.removed)
         } else {
-            store.reschedule(id, ms(70_000).into(), ms(60_000), false, None).await.unwrap()
+            store.reschedule(id, ms(70_000).into(), ms(60_000), false, None, None).await.unwrap()
         };
         assert_eq!(told.unwrap().owner.unwrap().0, node);
         match notices.recv().await {
@@ -183,7 +183,7 @@ async fn a_cancel_and_a_move_are_told_to_the_owner() {
     store.insert(None, ms(60_000), &[insert(3, ms(70_000)), insert(4, ms(50_000))]).await.unwrap();
     assert_eq!(notices.recv().await, Some(Notice::Look));
     let moved = claimed[1].job.id();
-    store.reschedule(moved, ms(10).into(), ms(60_000), false, None).await.unwrap();
+    store.reschedule(moved, ms(10).into(), ms(60_000), false, None, None).await.unwrap();
     assert_eq!(notices.recv().await, Some(Notice::Look));
     assert!(notices.try_recv().is_err());
     assert_eq!(store.get(moved).await.unwrap().unwrap().state, State::Waiting);

@@ -1,6 +1,6 @@
 //! Periodic jobs: one row for each, whatever fails, and however many nodes there are.
 
-use crate::common::{self, Shared, until};
+use crate::common::{self, Shared, connect, until, until_one_waits};
 use crate::on_every_store;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -15,6 +15,8 @@ on_every_store! {
     what_was_missed_runs_once_or_is_skipped
     a_failed_occurrence_is_retried_and_then_given_up
     a_periodic_job_is_removed_while_it_runs
+    a_time_of_former_rules_of_its_zone_is_corrected
+    a_time_that_somebody_has_chosen_stays
 }
 
 const fn ms(n: u64) -> Duration {
@@ -183,6 +185,113 @@ async fn a_periodic_job_is_removed_while_it_runs(store: impl Shared) {
     go_on.notify_one();
     until("it has found out", || jobs.metrics().lost == 1).await;
     assert_eq!(all(&jobs).await, []);
+}
+
+/// Every year, in a zone with rules.
+fn far_in_berlin() -> Periodic {
+    Periodic::cron(new(1), "59 59 22 30 12 *", "Europe/Berlin").unwrap()
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A move to such a time looks like a change of the rules.
+async fn a_time_of_former_rules_of_its_zone_is_corrected(store: impl Shared) {
+    let (client, seen) = (Jobs::open(store.clone()).await.unwrap(), Seen::default());
+    client.repeat(&far_in_berlin()).await.unwrap();
+    let next = far_in_berlin().next_after(SystemTime::now()).unwrap();
+    for due in [next + 60 * MINUTE, next - 60 * MINUTE, next + 15 * MINUTE, next - 180 * MINUTE] {
+        assert!(client.reschedule_by_key("name", due).await.unwrap());
+        client.repeat(&far_in_berlin()).await.unwrap();
+        assert_eq!(all(&client).await[0].due, next);
+    }
+    // Also if the kind is paused, or a node has claimed the job.
+    client.pause("n").await.unwrap();
+    client.reschedule_by_key("name", next - 60 * MINUTE).await.unwrap();
+    client.repeat(&far_in_berlin()).await.unwrap();
+    assert_eq!(all(&client).await[0].due, next);
+    client.resume("n").await.unwrap();
+    let sees = seen.clone();
+    let handle = move |job: Job<u32, _>| {
+        sees.lock().unwrap().push((job.payload, job.due));
+        async { Ok::<_, String>(()) }
+    };
+    let window = Duration::from_secs(400 * 24 * 3_600);
+    let node = Jobs::builder(store).window(window).handle("n", handle).open().await.unwrap();
+    for moved in [false, true] {
+        if moved {
+            client.reschedule_by_key("name", next - 60 * MINUTE).await.unwrap();
+        }
+        until("the node has it", || node.metrics().held == 1).await;
+    }
+    node.repeat(&far_in_berlin()).await.unwrap();
+    assert_eq!(all(&client).await[0].due, next);
+    until("the node has it", || node.metrics().held == 1).await;
+    assert_eq!(*seen.lock().unwrap(), []);
+}
+
+async fn a_time_that_somebody_has_chosen_stays<S: Shared>(store: S) {
+    let fails = |_: Job<u32, S>| async { Err::<(), _>("on purpose") };
+    let kind = Kind::new("n").retry(Retry::default().first(60 * MINUTE));
+    let jobs = Jobs::builder(store).handle(kind, fails).open().await.unwrap();
+    jobs.repeat(&far_in_berlin()).await.unwrap();
+    let next = far_in_berlin().next_after(SystemTime::now()).unwrap();
+    let stays = async |periodic: &Periodic, due: SystemTime| {
+        assert!(jobs.reschedule_by_key("name", due).await.unwrap());
+        jobs.repeat(periodic).await.unwrap();
+        let stored = all(&jobs).await.remove(0).due;
+        assert_eq!(stored, due);
+    };
+    let second = Duration::from_secs(1);
+    for chosen in [next + 20 * MINUTE, next - 60 * MINUTE - second, next - 240 * MINUTE] {
+        stays(&far_in_berlin(), chosen).await;
+    }
+    stays(&far_in_berlin(), SystemTime::UNIX_EPOCH + Duration::from_secs(4_000_000_000)).await;
+    // A retry.
+    miss(&jobs, ms(1)).await;
+    until("it is retried", || jobs.metrics().retried == 1).await;
+    stays(&far_in_berlin(), next - 60 * MINUTE).await;
+    // UTC has no rules.
+    jobs.repeat(&far()).await.unwrap();
+    stays(&far(), far().next_after(SystemTime::now()).unwrap() - 60 * MINUTE).await;
+}
+
+#[tokio::test]
+async fn an_unchanged_job_in_redb_waits_for_no_transaction() {
+    let (store, _folder) = common::redb();
+    let store = store.with_limit(ms(500));
+    let jobs = Jobs::open(store.clone()).await.unwrap();
+    let first = jobs.repeat(&far()).await.unwrap();
+    let _transaction = store.begin_write().await.unwrap();
+    assert_eq!(jobs.repeat(&far()).await.unwrap(), first);
+}
+
+/// A row that is locked, a claim passes over: its occurrence would wait for the next beat.
+#[tokio::test]
+async fn an_unchanged_job_in_postgres_is_not_locked() {
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    let jobs = Jobs::open(Postgres::new(&url).unwrap()).await.unwrap();
+    let (mut user, watcher) = (connect(&url).await, connect(&url).await);
+    // An update changes the first and the last, and a lock the second.
+    let row = "SELECT concat_ws(' ', xmin, xmax, ctid) FROM wheelwork_jobs";
+    let first = jobs.repeat(&far()).await.unwrap();
+    let before: String = watcher.query_one(row, &[]).await.unwrap().get(0);
+    assert_eq!(jobs.repeat(&far()).await.unwrap(), first);
+    let after: String = watcher.query_one(row, &[]).await.unwrap().get(0);
+    assert_eq!(before, after);
+
+    // Another node stores the same at the same time.
+    let save =
+        "CREATE TEMPORARY TABLE saved AS SELECT * FROM wheelwork_jobs; DELETE FROM wheelwork_jobs";
+    user.batch_execute(save).await.unwrap();
+    let other = user.transaction().await.unwrap();
+    other.batch_execute("INSERT INTO wheelwork_jobs SELECT * FROM saved").await.unwrap();
+    let repeating = tokio::spawn(async move { jobs.repeat(&far()).await });
+    until_one_waits(&watcher).await;
+    other.commit().await.unwrap();
+    assert_eq!(repeating.await.unwrap().unwrap(), first);
+    let locked = "SELECT xmax::text FROM wheelwork_jobs";
+    assert_eq!(watcher.query_one(locked, &[]).await.unwrap().get::<_, String>(0), "0");
 }
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;

@@ -408,11 +408,13 @@ impl Store for Postgres {
         when: When,
         window: Duration,
         dead: bool,
+        from: Option<Timestamp>,
         me: Option<NodeId>,
     ) -> Result<Option<Removed>, StoreError> {
         let (time, delay) = time_or_delay(when);
         let (id, window, me) = (uuid(id), micros(window), me.map(|NodeId(me)| me));
-        let parameters: Parameters<'_, 6> = [&id, &time, &delay, &window, &dead, &me];
+        let from = from.map(SystemTime::from);
+        let parameters: Parameters<'_, 7> = [&id, &time, &delay, &window, &dead, &me, &from];
         let rows = self.0.change("reschedule a job", sql::RESCHEDULE, &parameters).await?;
         rows.first().map(rows::removed).transpose()
     }

@@ -683,12 +683,14 @@ FROM gone"
 );
 
 /// Frees the job $1 with the due time $2, or the delay of $3 microseconds. Tells its owner, and all nodes
-/// if it is due within $4 microseconds. If $5, the job must be dead, and otherwise it must not. Revokes the
-/// claim as `CANCEL`, unless the owner is the node $6.
+/// if it is due within $4 microseconds. If $5, the job must be dead, and otherwise it must not. It must have the due
+/// time $7, if that is given. Revokes the claim as `CANCEL`, unless the owner is the node $6.
 pub(crate) const RESCHEDULE: &str = concat!(
     "
 WITH before AS (
-    SELECT id, owner, epoch FROM wheelwork_jobs WHERE id = $1 AND dead = $5 FOR UPDATE
+    SELECT id, owner, epoch FROM wheelwork_jobs
+    WHERE id = $1 AND dead = $5 AND due = coalesce($7::timestamptz, due)
+    FOR UPDATE
 ),
 moved AS (
     UPDATE wheelwork_jobs AS job
@@ -724,24 +726,36 @@ FROM moved"
 
 /// Stores the job $1 of the kind $2 with the key $3, the due time $4 or the delay of $5 microseconds, and the payload
 /// $6 with the priority $8, in place of the job that has the key. Tells its owner, and all nodes if the new one is due
-/// within $7 microseconds. No row if somebody else has stored the key meanwhile, or the very job is stored. Revokes as
-/// `CANCEL`, unless the owner is the node $9.
+/// within $7 microseconds. No row if somebody else has stored the key meanwhile, or the very job is stored: then its row
+/// is not locked, not even by a conflict, so that a claim at that time does not pass over it. Revokes as `CANCEL`, unless
+/// the owner is the node $9.
 pub(crate) const REPLACE: &str = concat!(
     "
 WITH before AS (
-    SELECT id, owner, epoch FROM wheelwork_jobs WHERE key = $3 FOR UPDATE
+    SELECT id, owner, epoch FROM wheelwork_jobs WHERE key = $3 AND id <> $1 FOR UPDATE
+),
+new AS (
+    SELECT
+        coalesce($4::timestamptz, statement_timestamp() + $5::bigint * interval '1 microsecond') AS due,
+        (extract(epoch FROM statement_timestamp()) * 1000000)::bigint AS epoch
+),
+changed AS (
+    UPDATE wheelwork_jobs AS job
+    SET id = $1, kind = $2, due = new.due, payload = $6, priority = $8::bigint, owner = NULL, epoch = new.epoch,
+        attempts = 0, claims = 0, starts = 0, dead = false, error = NULL
+    FROM before, new
+    WHERE job.id = before.id
+    RETURNING job.due
+),
+inserted AS (
+    INSERT INTO wheelwork_jobs (id, kind, key, due, payload, priority, epoch)
+    SELECT $1, $2, $3, new.due, $6, $8::bigint, new.epoch FROM new
+    WHERE NOT EXISTS (SELECT FROM before)
+    ON CONFLICT DO NOTHING
+    RETURNING due
 ),
 stored AS (
-    INSERT INTO wheelwork_jobs AS job (id, kind, key, due, payload, priority, epoch)
-    VALUES (
-        $1, $2, $3, coalesce($4::timestamptz, statement_timestamp() + $5::bigint * interval '1 microsecond'),
-        $6, $8::bigint, (extract(epoch FROM statement_timestamp()) * 1000000)::bigint
-    )
-    ON CONFLICT (key) WHERE key IS NOT NULL DO UPDATE
-    SET id = excluded.id, kind = excluded.kind, due = excluded.due, payload = excluded.payload,
-        priority = excluded.priority, owner = NULL, epoch = excluded.epoch, attempts = 0, claims = 0, starts = 0, dead = false, error = NULL
-    WHERE job.id = (SELECT before.id FROM before) AND job.id <> excluded.id
-    RETURNING due
+    SELECT due FROM changed UNION ALL SELECT due FROM inserted
 ),
 ",
     revoked!("(SELECT before.* FROM before, stored)", "$9"),

@@ -476,13 +476,13 @@ impl Store for Redb {
         when: When,
         window: Duration,
         dead: bool,
+        from: Option<Timestamp>,
         me: Option<NodeId>,
     ) -> Result<Option<Removed>, StoreError> {
         let (clock, listeners) = (self.0.clock.clone(), self.0.listeners.clone());
         self.write("reschedule a job", move |tables, claims| {
-            let Some(mut row) = tables.row(id)?.filter(|row| row.dead == dead) else {
-                return Ok(None);
-            };
+            let is_so = |row: &Row| row.dead == dead && from.is_none_or(|from| row.due == from);
+            let Some(mut row) = tables.row(id)?.filter(is_so) else { return Ok(None) };
             let now = clock.now();
             row.due = due_of(when, now);
             if dead {
