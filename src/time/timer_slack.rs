@@ -25,8 +25,16 @@ pub(crate) fn fit_to(tick_nanos: u64) {
 
 #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
 fn set(nanos: u64) {
-    // If the kernel refuses, the timer is less precise, but correct.
-    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(nanos));
+    // Without such a file, the timer is less precise, but correct.
+    let _ = file_of_this_thread().and_then(|file| std::fs::write(file, nanos.to_string()));
+}
+
+/// The file of the kernel that has the slack. `prctl` would need `unsafe`, or a crate that has it.
+#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+fn file_of_this_thread() -> std::io::Result<std::path::PathBuf> {
+    let thread = std::fs::read_link("/proc/thread-self")?; // PROCESS/task/THREAD
+    let number = thread.file_name().ok_or(std::io::ErrorKind::NotFound)?;
+    Ok(std::path::Path::new("/proc").join(number).join("timerslack_ns"))
 }
 
 #[cfg(all(target_vendor = "apple", not(any(loom, shuttle))))]
@@ -36,3 +44,24 @@ fn set(_nanos: u64) {
 
 #[cfg(any(not(any(target_os = "linux", target_vendor = "apple")), loom, shuttle))]
 fn set(_nanos: u64) {}
+
+#[cfg(all(test, target_os = "linux", not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn the_slack_is_a_hundredth_of_a_short_tick() {
+        let slack_of_tick = |tick| {
+            let slack = move || {
+                fit_to(tick);
+                let text = std::fs::read_to_string(file_of_this_thread()?)?;
+                Ok::<_, std::io::Error>(text.trim().parse::<u64>().expect("a number"))
+            };
+            thread::spawn(slack).join().expect("no panic").expect("a file of this thread")
+        };
+        let default = slack_of_tick(100_000_000);
+        assert_eq!([slack_of_tick(2_000_000), slack_of_tick(50_000)], [20_000, 1_000]);
+        assert_eq!(slack_of_tick(100_000_000), default, "it is the thread's, not the process's");
+    }
+}
