@@ -36,6 +36,14 @@
 #![doc = include_str!("../docs/walk.svg")]
 //! </div>
 //!
+//! # Beside other timers
+//!
+//! How late a heartbeat of 5 ms is while 16 other threads schedule and cancel:
+//!
+//! <div style="overflow-x:auto">
+#![doc = include_str!("../benches/results/headline.svg")]
+//! </div>
+//!
 //! # Guarantees
 //!
 //! 1. **Nothing is lost.** Every accepted timeout ends in exactly one way: its task runs, it is
