@@ -125,7 +125,7 @@ async fn store<S: Store>(
     if stored.as_ref().is_err_and(StoreError::is_lost) {
         // Those that are stored already keep their ids. Those that are claimed already, the new number finds.
         jobs.iter_mut().for_each(|insert| insert.claim = false);
-        stored = node.insert(*me, &jobs).await;
+        stored = node.insert(*me, &jobs).await.or(stored); // the first may have stored them
     }
     let results: Vec<Result<Insertion, Arc<StoreError>>> = match stored {
         Ok(stored) => {

@@ -319,6 +319,12 @@ impl StoreError {
         Self { done: Done::Nothing, ..self }
     }
 
+    /// The same error, if the call has done something before it.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn not_undone(self) -> Self {
+        if self.is_undone() { Self { done: Done::Unknown, ..self } } else { self }
+    }
+
     /// The same error, if the connection to the database was lost, and a new one may do.
     pub fn lost(self) -> Self {
         Self { done: Done::Lost, ..self }

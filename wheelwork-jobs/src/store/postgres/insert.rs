@@ -46,7 +46,10 @@ impl Inner {
                         answers[n] = Some(answer);
                     }
                 }
-                Err(error) if is_of_connection(&error) => return Err(error),
+                Err(error) if is_of_connection(&error) => {
+                    let is_first = answers.iter().all(Option::is_none);
+                    return Err(if is_first { error } else { error.not_undone() });
+                }
                 Err(error) => {
                     let (overtaken, in_time) =
                         (is_overtaken(&error), host::elapsed(begun) <= SEPARATION);
@@ -98,14 +101,15 @@ async fn insert(
     let mut known: HashSet<Uuid> = stored.keys().copied().collect();
     let refused: Vec<Uuid> = ids.iter().filter(|id| !stored.contains_key(id)).copied().collect();
     if !refused.is_empty() {
-        for row in &call.read(sql::KNOWN, &[&refused]).await? {
+        for row in &call.read(sql::KNOWN, &[&refused]).await.map_err(StoreError::not_undone)? {
             known.insert(get(row, 0)?);
         }
     }
     let is_unique = periods.iter().any(Option::is_some);
     let mut marked: HashMap<Uuid, Uuid> = HashMap::new();
     if is_unique && !refused.is_empty() {
-        for row in &call.read(sql::MARKED, &[ids, kinds, keys, payloads]).await? {
+        let marks = call.read(sql::MARKED, &[ids, kinds, keys, payloads]).await;
+        for row in &marks.map_err(StoreError::not_undone)? {
             marked.insert(get(row, 0)?, get(row, 1)?);
         }
     }
