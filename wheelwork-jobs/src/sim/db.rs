@@ -93,7 +93,7 @@ pub(super) struct State {
     pub(super) jobs: BTreeMap<u128, JobRow>,
     pub(super) nodes: BTreeMap<i64, NodeRow>,
     kinds: BTreeMap<String, KindRow>,
-    marks: BTreeMap<String, MarkRow>,
+    pub(super) marks: BTreeMap<String, MarkRow>,
     revoked: BTreeSet<Revoked>,
     last_node: i64,
     last_tx: Tx,

@@ -11,6 +11,8 @@ pub(super) const NODES: usize = 3;
 pub(super) const TIGHT: u32 = 500;
 pub(super) const RATED: u32 = 1_000;
 pub(super) const UNIQUE: u32 = 2_000;
+/// They stand for members of groups.
+pub(super) const STANDS: u32 = 2_050;
 /// They have the keys of unique jobs.
 pub(super) const RIVALS: u32 = 2_100;
 pub(super) const MEMBERS: u32 = 3_000;
@@ -46,6 +48,8 @@ pub(super) enum Act {
     Snoozes(u32),
     /// It completes the job in a transaction, which it commits after so many milliseconds.
     InTransaction(u64),
+    /// The same, but at its first attempt it rolls back, and returns `Ok` all the same.
+    Forgets(u64),
 }
 
 /// A step of a history. Times are in milliseconds, nodes and jobs are numbers.
@@ -88,10 +92,12 @@ pub(super) enum What {
         open: Option<(u64, bool)>,
     },
     /// Schedules so many members, of which the first does `act`, and then the job that runs when all have ended.
+    /// With a mark and a period, the first is unique, so another job may stand for it.
     Group {
         node: usize,
         job: u32,
         members: u32,
+        unique: Option<(u8, u64)>,
         due: u64,
         act: Act,
         last: Act,
@@ -240,10 +246,16 @@ pub(super) fn history(seed: u64) -> Vec<Step> {
 }
 
 fn periodic(steps: &mut Vec<Step>, rng: &mut Rng) {
+    let jumps = steps.iter().any(|step| matches!(step.what, What::Jump { .. }));
     for job in (PERIODIC..).take(rng.usize(..3).saturating_sub(rng.usize(..2))) {
         let at = rng.u64(0..6_000);
         let skip_later_than = rng.bool().then(|| rng.u64(300..1_500));
         let (each, act) = (rng.u64(1..4), act(rng));
+        // After a failure, the next occurrence follows the retry, whose time goes by the clock.
+        let act = match act {
+            Act::Forgets(time) if jumps => Act::InTransaction(time),
+            act => act,
+        };
         steps.push(Step { at, what: What::Repeat { job, each, skip_later_than, act } });
         for _ in 0..rng.u32(..3) {
             let (node, due) = (rng.usize(..NODES), rng.u64(..2_500));
@@ -299,7 +311,15 @@ fn groups(steps: &mut Vec<Step>, rng: &mut Rng) {
     for job in (LAST..).take(rng.usize(1..3)) {
         let (at, node, members) = (rng.u64(..12_000), rng.usize(..NODES), rng.u32(1..6));
         let (due, first, last) = (rng.u64(..3_000), act(rng), act(rng));
-        steps.push(Step { at, what: What::Group { node, job, members, due, act: first, last } });
+        let unique = rng.bool().then(|| (rng.u8(..2), rng.u64(500..6_000)));
+        let what = What::Group { node, job, members, unique, due, act: first, last };
+        steps.push(Step { at, what });
+        if let Some((mark, period)) = unique {
+            // It stands for the member, and is due later.
+            let (job, act, due) = (STANDS + job - LAST, act(rng), due + rng.u64(..2_000));
+            let what = What::Unique { node, job, mark, key: None, period, due, act, open: None };
+            steps.push(Step { at: at.saturating_sub(rng.u64(1..400)), what });
+        }
         if rng.u8(..4) == 0 {
             let (node, at) = (rng.usize(..NODES), at + rng.u64(..6_000));
             steps.push(Step { at, what: What::Cancel { node, job } });
@@ -357,7 +377,8 @@ fn act(rng: &mut Rng) -> Act {
         2 => Act::Fails(rng.u32(1..3)),
         3 if rng.bool() => Act::Panics,
         3 => Act::Snoozes(rng.u32(1..3)),
-        4 | 5 => Act::InTransaction(rng.u64(0..1_000)),
+        4 | 5 if rng.u8(..4) > 0 => Act::InTransaction(rng.u64(0..1_000)),
+        4 | 5 => Act::Forgets(rng.u64(0..300)),
         _ => Act::Quick,
     }
 }

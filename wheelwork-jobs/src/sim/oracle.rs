@@ -60,6 +60,8 @@ pub(crate) enum Rule {
     NotUnique,
     /// A job was not stored because of one whose period was over.
     KeptOut,
+    /// A mark of a unique job is stored whose period is over.
+    Marked,
     /// The last job of a group ran before all members had ended.
     TooSoon,
     /// A job ran again without a reason.

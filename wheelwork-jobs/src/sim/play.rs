@@ -172,6 +172,7 @@ impl Play {
             }
         }
         self.oracle().judge_end(&self.rows());
+        self.judge_marks();
         // A periodic job may just be between its end in the store and its end in the node.
         let mut looks = if lock(&self.0.repeated).is_empty() { 1 } else { 20 };
         while let Some(wrong) = self.wrong_ownership() {
@@ -236,6 +237,15 @@ impl Play {
             } else {
                 self.oracle().completed(job, times);
             }
+        }
+    }
+
+    /// At the end, the beats have deleted those that are over.
+    fn judge_marks(&self) {
+        let over = self.clock().before(LIMITS.late());
+        let state = self.0.server.db.state();
+        if let Some((mark, _)) = state.marks.iter().find(|(_, row)| row.until < over) {
+            self.oracle().violated(Rule::Marked, format!("{mark:?}"));
         }
     }
 
@@ -374,7 +384,8 @@ impl Play {
         let ending = Ending { play: self, job: number, run };
         let result = self.act(act, number, &job).await;
         drop(ending);
-        let again = result.is_err() || matches!(act, Act::Snoozes(1..));
+        let forgotten = matches!(act, Act::Forgets(_)) && job.attempt == 1;
+        let again = result.is_err() || matches!(act, Act::Snoozes(1..)) || forgotten;
         let end = if again { RunEnd::Failed } else { RunEnd::Done };
         self.oracle().ends(number, run, end, self.now(), self.clock().as_micros());
         result
@@ -395,8 +406,10 @@ impl Play {
                 job.snooze(ms(100 * u64::from(times)));
                 Ok(())
             }
-            Act::InTransaction(time) => {
-                self.complete(number, job, ms(time)).await.map_err(|error| error.to_string())
+            Act::InTransaction(time) | Act::Forgets(time) => {
+                let commits = !matches!(act, Act::Forgets(_)) || job.attempt > 1;
+                let completing = self.complete(number, job, ms(time), commits);
+                completing.await.map_err(|error| error.to_string())
             }
         }
     }
@@ -406,6 +419,7 @@ impl Play {
         number: u32,
         job: &Job<u32, Postgres>,
         time: Duration,
+        commits: bool,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let mut client = self.0.server.user().await?;
         let transaction = client.transaction().await?;
@@ -414,7 +428,10 @@ impl Play {
         transaction.execute(EFFECT, &[&(occurrence << 32 | i64::from(number))]).await?;
         job.complete_in(&transaction).await?;
         world::sleep(time).await;
-        Ok(transaction.commit().await?)
+        if commits {
+            transaction.commit().await?;
+        }
+        Ok(())
     }
 
     // Steps.
@@ -426,7 +443,7 @@ impl Play {
         match what {
             What::Schedule { node, job, due, key, act } => {
                 let new = self.new_job(job, due, key, act);
-                self.user(move |play| async move { play.schedule(node, job, new).await });
+                self.user(move |play| async move { _ = play.schedule(node, job, new).await });
             }
             What::ScheduleIn { job, due, key, act, open, commits } => {
                 let new = self.new_job(job, due, key, act);
@@ -445,11 +462,18 @@ impl Play {
                 let payload = mark.to_string();
                 let new = NewJob { payload, unique_for: Some(ms(period)), ..new };
                 self.calm(lasting(open.map_or(0, |(open, _)| open)));
-                self.user(move |play| async move { play.unique(node, mark, new, open).await });
+                self.user(move |play| async move { _ = play.unique(node, mark, new, open).await });
             }
-            What::Group { node, job, members, due, act, last } => {
+            What::Group { node, job, members, unique, due, act, last } => {
                 self.calm(lasting(2_000));
-                self.group(node, job, members, due, act, last);
+                let numbers: Vec<_> = (0..members).map(|n| member(job, n)).collect();
+                let acts = std::iter::once(act).chain(std::iter::repeat(Act::Quick));
+                let numbered = numbers.into_iter().zip(acts);
+                let news = numbered.map(|(n, act)| self.new_job(n, due, None, act)).collect();
+                let new = self.new_job(job, 0, None, last);
+                self.user(
+                    move |play| async move { play.group(node, job, news, unique, new).await },
+                );
             }
             What::Repeat { job, each, skip_later_than, act } => {
                 lock(&self.0.acts).insert(job, act);
@@ -578,7 +602,7 @@ impl Play {
         let sort = sort(job);
         let act = match act {
             // Its end is in the store before its handler has returned.
-            Act::InTransaction(time) if sort == Sort::Few => Act::Slow(time),
+            Act::InTransaction(time) | Act::Forgets(time) if sort == Sort::Few => Act::Slow(time),
             act => act,
         };
         lock(&self.0.acts).insert(job, act);
@@ -599,8 +623,15 @@ impl Play {
         NewJob { id, kind, key, when, payload, priority, unique_for: None, is_periodic: false }
     }
 
-    async fn unique(&self, node: usize, mark: u8, new: NewJob, open: Option<(u64, bool)>) {
-        let Some(jobs) = self.jobs(node) else { return };
+    /// Returns the id of the job that stands for it.
+    async fn unique(
+        &self,
+        node: usize,
+        mark: u8,
+        new: NewJob,
+        open: Option<(u64, bool)>,
+    ) -> Option<JobId> {
+        let jobs = self.jobs(node)?;
         let (id, period) = (new.id, new.unique_for.unwrap_or_default());
         let (job, called) = (self.number(id), self.now());
         let clock = self.clock().as_micros();
@@ -611,23 +642,24 @@ impl Play {
             Some((open, commits)) => {
                 let stored = self.unique_in(&jobs, new, open, commits, &mut clock).await;
                 if stored.is_none() && !commits {
-                    return self.oracle().unique_returned(call, UniqueAnswer::Undone, 0);
+                    self.oracle().unique_returned(call, UniqueAnswer::Undone, 0);
+                    return None;
                 }
                 stored
             }
         };
         drop(jobs);
-        let answer = match answer {
-            Some(stored) if stored == id => UniqueAnswer::Stored,
-            Some(other) => UniqueAnswer::Existing(self.number(other)),
+        let stands = answer.map(|id| self.number(id));
+        let told = match stands {
+            Some(stands) if stands == job => UniqueAnswer::Stored,
+            Some(other) => UniqueAnswer::Existing(other),
             None => UniqueAnswer::Failed,
         };
         let (now, clock) = (self.now(), clock.unwrap_or(self.clock().as_micros()));
         let mut oracle = self.oracle();
-        oracle.unique_returned(call, answer, clock);
-        if answer == UniqueAnswer::Stored {
-            oracle.stored(job, now);
-        }
+        oracle.unique_returned(call, told, clock);
+        stands.into_iter().for_each(|job| oracle.stored(job, now));
+        answer
     }
 
     /// `clock` becomes what the database's clock shows when the statement has its answer. `None` if it is not stored,
@@ -654,28 +686,35 @@ impl Play {
         stored.ok()
     }
 
-    fn group(&self, node: usize, job: u32, members: u32, due: u64, act: Act, last: Act) {
-        let numbers: Vec<_> = (0..members).map(|n| member(job, n)).collect();
-        let acts = std::iter::once(act).chain(std::iter::repeat(Act::Quick));
-        let numbered = numbers.iter().zip(acts);
-        let news: Vec<_> = numbered.map(|(n, act)| self.new_job(*n, due, None, act)).collect();
-        let new = self.new_job(job, 0, None, last);
-        let Ok(new) = Group::of(&news).then(new) else { return };
+    /// Without the members, there is no group.
+    async fn group(
+        &self,
+        node: usize,
+        job: u32,
+        mut members: Vec<NewJob>,
+        unique: Option<(u8, u64)>,
+        new: NewJob,
+    ) {
+        let mut ids = Vec::new();
+        if let Some((mark, period)) = unique {
+            members[0].payload = mark.to_string();
+            members[0].unique_for = Some(ms(period));
+        }
+        for member in &members {
+            let (number, member) = (self.number(member.id), member.clone());
+            let id = match (unique, member.unique_for) {
+                (Some((mark, _)), Some(_)) => self.unique(node, mark, member, None).await,
+                _ => self.schedule(node, number, member).await,
+            };
+            let Some(id) = id else { return };
+            ids.push(id);
+        }
+        // Who made it of a unique job is told to take the id of the job that stands for it.
+        let group = Group::of(&members).then(new.clone());
+        let Ok(new) = group.or_else(|_| Group::of_ids(ids.clone()).then(new)) else { return };
         lock(&self.0.numbers).insert(new.id, job);
-        self.oracle().follows(job, numbers);
-        self.user(move |play| async move {
-            for member in news {
-                let number = play.number(member.id);
-                let Some(jobs) = play.jobs(node) else { return };
-                // Without the members, there is no group.
-                if jobs.schedule(member).await.is_err() {
-                    return;
-                }
-                let now = play.now();
-                play.oracle().stored(number, now);
-            }
-            play.schedule(node, job, new).await;
-        });
+        self.oracle().follows(job, ids.into_iter().map(|id| self.number(id)).collect());
+        self.schedule(node, job, new).await;
     }
 
     /// All nodes repeat a job.
@@ -717,17 +756,25 @@ impl Play {
     #[cfg(not(feature = "cron"))]
     async fn repeat(&self, _: &Jobs<Postgres>, _: u32) {}
 
-    async fn schedule(&self, node: usize, job: u32, mut new: NewJob) {
-        while let Some(again) = self.try_to_schedule(node, job, new).await {
-            new = again;
+    async fn schedule(&self, node: usize, job: u32, mut new: NewJob) -> Option<JobId> {
+        loop {
+            match self.try_to_schedule(node, job, new).await {
+                Ok(id) => return Some(id),
+                Err(again) => new = again?,
+            }
             self.calm(self.now());
             world::sleep(ms(100)).await;
         }
     }
 
-    /// Returns the job if it was not stored, and can be scheduled again.
-    async fn try_to_schedule(&self, node: usize, job: u32, new: NewJob) -> Option<NewJob> {
-        let jobs = self.jobs(node)?;
+    /// The error has the job if it was not stored, and can be scheduled again.
+    async fn try_to_schedule(
+        &self,
+        node: usize,
+        job: u32,
+        new: NewJob,
+    ) -> Result<JobId, Option<NewJob>> {
+        let jobs = self.jobs(node).ok_or(None)?;
         let (called, keyed) = (self.now(), new.key.is_some());
         let answer = jobs.schedule(new).await;
         drop(jobs);
@@ -736,15 +783,16 @@ impl Play {
         if !keyed {
             oracle.answered("schedule", called, now);
         }
-        let Err(error) = answer else {
+        if answer.is_ok() {
             oracle.stored(job, now);
-            return None;
-        };
-        if !keyed {
-            oracle.refused("schedule", called, &error.to_string());
         }
-        let again = matches!(&error, ScheduleError::Store { source, .. } if source.is_undone());
-        again.then(|| error.into_job())
+        answer.map_err(|error| {
+            if !keyed {
+                oracle.refused("schedule", called, &error.to_string());
+            }
+            let again = matches!(&error, ScheduleError::Store { source, .. } if source.is_undone());
+            again.then(|| error.into_job())
+        })
     }
 
     async fn schedule_in(&self, job: u32, new: NewJob, open: u64, commits: bool) {

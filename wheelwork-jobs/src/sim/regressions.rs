@@ -97,7 +97,10 @@ fn the_last_of_a_group_cancelled_while_its_node_asks_for_members_does_not_run() 
     for n in 0..60 {
         let (job, from) = (LAST + n, 1_000 + 50 * u64::from(n));
         let (act, last) = (Act::Quick, Act::Quick);
-        steps.push(at(from, What::Group { node: 1, job, members: 1, due: 300, act, last }));
+        steps.push(at(
+            from,
+            What::Group { node: 1, job, members: 1, unique: None, due: 300, act, last },
+        ));
         steps.push(at(from + 250 + 5 * u64::from(n), What::Cancel { node: 2, job }));
     }
     steps.sort_by_key(|step| step.at);
@@ -133,6 +136,19 @@ fn a_unique_job_whose_key_somebody_else_stores_is_stored_or_refused() {
         let what = What::Unique { node, job, mark: 0, key, period, due, act, open };
         steps.push(at(from + 10, what));
     }
+    keeps_all_rules(&steps);
+}
+
+/// Of the statements that were sent for it, each may have stored it, and not only the last one.
+#[test]
+fn a_job_that_is_scheduled_again_since_it_was_not_stored_is_stored_once() {
+    let mut steps = vec![at(1_400, What::Network { node: 1, line: Line::Loses, lasts: 6_000 })];
+    for job in 0..80 {
+        let act = Act::InTransaction(10);
+        let what = What::Schedule { node: 1, job, due: 200, key: None, act };
+        steps.push(at(1_000 + 70 * u64::from(job), what));
+    }
+    steps.sort_by_key(|step| step.at);
     keeps_all_rules(&steps);
 }
 
