@@ -423,8 +423,8 @@ async fn nodes_behind_bad_networks_keep_all_rules_on_a_real_database() {
             job += 1;
             tokio::time::sleep(ms(fastrand::u64(..40))).await;
         }
-        while all.join_next().await.is_some() {}
-        job as usize
+        let users: Vec<()> = all.join_all().await; // panics if one of them has
+        users.len()
     });
     play.judge_until(lasts + ms(4_000), &scheduling).await;
     play.judge_forgetting().await;

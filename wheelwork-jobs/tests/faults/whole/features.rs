@@ -71,12 +71,13 @@ impl Play {
 
     /// Two marks are for all, others are of a key. Some are stored in transactions of users.
     pub(super) async fn unique(&self, job: u32, due: SystemTime) {
-        let mark =
-            if fastrand::bool() { fastrand::u8(..KEYLESS) } else { fastrand::u8(KEYLESS..MARKS) };
-        let longest = if mark < KEYLESS { 3_000 } else { 500 };
+        let is_keyless = fastrand::u8(..4) == 0;
+        let marks = if is_keyless { 0..KEYLESS } else { KEYLESS..MARKS };
+        let mark = fastrand::u8(marks);
+        let longest = if is_keyless { 3_000 } else { 500 };
         let period = ms(fastrand::u64(50..longest));
         let mut new = self.new_job(job, mark.into(), due).unique_for(period);
-        if mark < KEYLESS {
+        if is_keyless {
             self.store_unique(job, mark, period, new).await;
             return;
         }
@@ -94,8 +95,8 @@ impl Play {
         let new = self.new_job(job, job, SystemTime::now()).key(key);
         let stored = self.node(0).schedule_in(&transaction, &new).await.is_ok();
         tokio::join!(call, async {
-            tokio::time::sleep(ms(fastrand::u64(..400))).await;
-            if fastrand::bool() {
+            tokio::time::sleep(ms(fastrand::u64(..100))).await;
+            if fastrand::u8(..3) == 0 {
                 let _ = transaction.rollback().await;
             } else if transaction.commit().await.is_ok() && stored {
                 self.oracle().stored(job, self.now());
