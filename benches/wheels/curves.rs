@@ -1,8 +1,8 @@
 //! The costs as curves: one file for each operation, one panel for each kind of delay.
 
 use crate::costs::{Costs, count_text};
-use crate::svg::{Anchor, Color, Picture};
 use crate::workload::Delays;
+use bench_kit::{Anchor, Color, Picture};
 use std::io;
 use std::path::Path;
 

@@ -12,7 +12,6 @@ mod costs;
 mod curves;
 mod measure;
 mod placements;
-mod svg;
 mod tables;
 mod workload;
 

@@ -3,6 +3,7 @@
 use crate::compared::Timers;
 use crate::costs::Costs;
 use crate::workload::{Delays, Random};
+use bench_kit::median;
 use std::fmt;
 use std::hint::black_box;
 
@@ -163,9 +164,4 @@ fn cpu_time() -> f64 {
     use std::time::Instant;
     static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
     BEGUN.elapsed().as_secs_f64()
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

@@ -1,7 +1,7 @@
 //! Where each wheel places a timeout and moves it, drawn from the wheels themselves: a strip for each
 //! level, a dot for each bucket in which a timeout lay.
 
-use crate::svg::{Anchor, Color, Picture};
+use bench_kit::{Anchor, Color, Picture};
 use std::fmt::Display;
 use std::io;
 use std::path::Path;

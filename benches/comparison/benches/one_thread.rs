@@ -7,6 +7,7 @@
 //! and the median of the ratios to the hashed wheel of the same round. Compare the ratios: the load of the machine
 //! changes the times.
 
+use bench_kit::median;
 use rustix::time::{ClockId, clock_gettime};
 use std::future::poll_fn;
 use std::hint::black_box;
@@ -228,11 +229,6 @@ fn measure<L: Local>(mut empty: impl FnMut() -> L) -> Costs {
     [insert_and_remove, push_back, expire]
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 fn main() {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
@@ -258,9 +254,8 @@ fn main() {
     println!("| | insert + remove | push back | expire |\n|---|---|---|---|");
     for (number, name) in names.iter().enumerate() {
         let cells = (0..3).map(|operation| {
-            let times = rounds.iter().map(|round| round[number][operation]).collect();
-            let ratios =
-                rounds.iter().map(|round| round[number][operation] / round[0][operation]).collect();
+            let times = rounds.iter().map(|round| round[number][operation]);
+            let ratios = rounds.iter().map(|round| round[number][operation] / round[0][operation]);
             format!("{:.0} ns, {:.2}", median(times), median(ratios))
         });
         println!("| {name} | {} |", cells.collect::<Vec<_>>().join(" | "));

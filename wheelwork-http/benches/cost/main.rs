@@ -6,6 +6,7 @@
 
 mod servers;
 
+use bench_kit::median;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 use servers::{KeepAlive, Which, start};
@@ -34,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 base.push((a + d) / 2.0);
             }
         }
-        let (base, ratio) = (median(&mut base), median(&mut ratios));
+        let (base, ratio) = (median(base), median(ratios));
         println!("GET {path}: hyper {base:.2} us, all limits {:+.1} %", (ratio - 1.0) * 100.0);
     }
     Ok(())
@@ -58,9 +59,4 @@ fn used(who: UsageWho) -> nix::Result<f64> {
     let usage = getrusage(who)?;
     let micros = |time: TimeVal| time.tv_sec() as f64 * 1e6 + time.tv_usec() as f64;
     Ok(micros(usage.user_time()) + micros(usage.system_time()))
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

@@ -21,8 +21,6 @@ mod plan;
 mod plot;
 mod report;
 #[allow(dead_code)] // another program draws more
-#[path = "../../../benches/wheels/svg.rs"]
-mod svg;
 #[path = "../../../tests/common/terminal.rs"]
 mod terminal;
 

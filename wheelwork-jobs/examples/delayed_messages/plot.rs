@@ -3,8 +3,8 @@
 use super::cluster::Cause;
 use super::evidence::Evidence;
 use super::judge::Verdict;
-use super::svg::{Anchor, Color, Picture};
 use super::terminal::grouped;
+use bench_kit::{Anchor, Color, Picture};
 use std::io;
 use std::path::Path;
 

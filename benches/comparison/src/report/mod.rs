@@ -11,6 +11,8 @@
 mod plot;
 mod results;
 mod scale;
+// A link to the file of `bench-kit`: Cargo packages no program with a dependency that is not published.
+mod svg;
 mod table;
 mod verdict;
 mod words;

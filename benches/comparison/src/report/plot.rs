@@ -1,10 +1,8 @@
 //! The plots: a row for each rival, with bars or dots along one scale.
 
-#[path = "../../../wheels/svg.rs"]
-mod svg;
-
 use super::results::{Figure, Results};
 use super::scale::Scale;
+use super::svg::{Anchor, Color, Picture};
 use super::words;
 use crate::catalogue::{Plot, WORKLOADS, Workload};
 use crate::param;
@@ -12,7 +10,6 @@ use crate::rivals::OURS;
 use itertools::Itertools;
 use std::io;
 use std::path::Path;
-use svg::{Anchor, Color, Picture};
 
 const WIDTH: f64 = 800.0;
 const LEFT: f64 = 215.0;
