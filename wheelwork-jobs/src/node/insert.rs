@@ -119,15 +119,10 @@ async fn store<S: Store>(
     }
     // Held until the claims are in the wheel: meanwhile the node keeps its number.
     let me = node.me.read().await;
-    let (mut jobs, _rooms) = node.choose(me.filter(|_| may_claim), jobs);
+    let (jobs, _rooms) = node.choose(me.filter(|_| may_claim), jobs);
     let _claiming = node.claiming();
-    let mut stored = node.insert(*me, &jobs).await;
-    if stored.as_ref().is_err_and(StoreError::is_lost) {
-        // Those that are stored already keep their ids. Those that are claimed already, the new number finds.
-        jobs.iter_mut().for_each(|insert| insert.claim = false);
-        stored = node.insert(*me, &jobs).await.or(stored); // the first may have stored them
-    }
-    let results: Vec<Result<Insertion, Arc<StoreError>>> = match stored {
+    // Never sent once more if it may have stored them: they may have run or been cancelled since, and leave no trace.
+    let results: Vec<Result<Insertion, Arc<StoreError>>> = match node.insert(*me, &jobs).await {
         Ok(stored) => {
             node.hold(jobs.iter().zip(&stored).filter_map(claimed));
             stored.into_iter().map(Ok).collect()

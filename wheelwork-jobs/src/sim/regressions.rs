@@ -152,6 +152,37 @@ fn a_job_that_is_scheduled_again_since_it_was_not_stored_is_stored_once() {
     keeps_all_rules(&steps);
 }
 
+/// The answer to their insertion is lost, and meanwhile somebody else cancels them. So it must not be sent once more.
+#[test]
+fn jobs_cancelled_while_they_are_being_scheduled_do_not_run() {
+    let mut steps = vec![at(1_400, What::Network { node: 1, line: Line::Loses, lasts: 6_000 })];
+    for n in 0..80 {
+        let from = 1_000 + 70 * u64::from(n);
+        // Some are claimed when they are stored.
+        let job = if n % 2 == 0 { RATED + n } else { n };
+        steps.push(at(from, schedule(1, job, 600)));
+        steps.push(at(from + u64::from(n * 7 % 60), What::Cancel { node: 2, job }));
+    }
+    steps.sort_by_key(|step| step.at);
+    keeps_all_rules(&steps);
+}
+
+/// Its node does not claim it, and another one runs it at once, before the first one learns that the answer to its
+/// insertion was lost.
+#[test]
+fn a_job_that_runs_before_it_is_known_that_it_was_stored_is_completed_once() {
+    let mut steps = Vec::new();
+    for n in 0..79 {
+        let (from, job, act) = (1_000 + 200 * u64::from(n), RATED + n, Act::InTransaction(0));
+        // The answer is lost, and the next connection is slow.
+        steps.push(at(from, What::Network { node: 1, line: Line::Loses, lasts: 3 }));
+        steps.push(at(from, What::Schedule { node: 1, job, due: 0, key: None, act }));
+        steps.push(at(from + 3, What::Network { node: 1, line: Line::Slow(40), lasts: 150 }));
+    }
+    steps.sort_by_key(|step| step.at);
+    keeps_all_rules(&steps);
+}
+
 /// The insertion of the key waits with its lock on the row of its node.
 #[test]
 fn a_transaction_that_holds_a_key_does_not_halt_the_nodes() {
