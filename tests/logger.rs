@@ -93,7 +93,8 @@ fn the_drop_of_the_last_handle_warns_if_timeouts_are_pending() {
     assert!(pending.is_pending(), "there is another handle");
     drop(clone);
     eventually("it is cancelled", || pending.is_cancelled());
-    assert_eq!(log.lines(), 1);
+    // Once, and once more if the program has a `tracing` that passes its events on to `log`.
+    assert!((1..=2).contains(&log.lines()), "{} lines", log.lines());
 }
 
 struct BadCancel;
