@@ -34,6 +34,7 @@ fn said(about: &str) -> usize {
 fn it_warns_once_of_many_timers_and_of_each_panic_but_of_nothing_else() {
     log::set_logger(&Logger).unwrap();
     log::set_max_level(log::LevelFilter::Trace);
+    common::keep_events_from_the_log();
 
     let build = || HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
     for _ in 0..100 {

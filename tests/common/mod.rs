@@ -39,6 +39,13 @@ pub fn shortly_before(uptime: Duration) -> (HashedWheelTimer, ManualClock) {
     (timer, clock)
 }
 
+/// Without a subscriber, a `tracing` that has its feature `log` passes its events on, and each line would come twice.
+/// Some package of the workspace turns that feature on.
+pub fn keep_events_from_the_log() {
+    #[cfg(feature = "tracing")]
+    let _ = tracing::subscriber::set_global_default(tracing::subscriber::NoSubscriber::new());
+}
+
 /// A timer on a manual clock, with the default tick of 100 ms.
 pub fn manual() -> (HashedWheelTimer, ManualClock) {
     manual_with(HashedWheelTimer::builder())
