@@ -78,9 +78,14 @@ async fn what_a_node_holds_is_let_go_when_its_kind_is_paused(store: impl Shared)
     let other = Jobs::open(store).await.unwrap();
     other.pause("n").await.unwrap();
     until("they are let go", || jobs.metrics().held == 1).await;
-    for id in &ids {
-        assert_eq!(other.get(*id).await.unwrap().unwrap().state, State::Waiting);
-    }
+    let all_wait = async {
+        for id in &ids {
+            while other.get(*id).await.unwrap().unwrap().state != State::Waiting {
+                tokio::time::sleep(ms(1)).await;
+            }
+        }
+    };
+    tokio::time::timeout(ms(60_000), all_wait).await.expect("the store knows it, too");
     assert!(other.cancel(ids[0]).await.unwrap());
     assert!(other.reschedule(ids[1], ms(0)).await.unwrap());
     assert!(other.reschedule(of_other_kind, ms(0)).await.unwrap());
