@@ -231,8 +231,8 @@ mod tests {
     use std::time::Duration;
 
     /// Compares the quick clock with `Instant` for 100 ms, in bursts, and for a minute at most until the rate is known,
-    /// which a busy machine keeps from being measured, unless the counter is given up. The pauses between bursts are longer than a window. Returns how
-    /// many reads found an anchor.
+    /// which a busy machine keeps from being measured, unless the counter is given up. The pauses between bursts are
+    /// longer than a window. Returns how many reads found an anchor.
     fn compare() -> usize {
         start();
         let begin = Instant::now();
