@@ -71,7 +71,7 @@ pub(crate) struct Context {
 }
 
 /// A counted reference to a context. A weak one keeps the memory of what is counted: here that is the box alone.
-#[allow(clippy::redundant_allocation)]
+#[allow(clippy::redundant_allocation)] // the box is freed with the last strong reference
 pub(crate) type SharedContext = Arc<Box<Context>>;
 
 /// The way from a chunk, or from a thread's arena, to its timer. See the head.

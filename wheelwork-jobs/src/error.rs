@@ -57,7 +57,8 @@ pub enum ScheduleError {
         reason: String,
     },
     /// The store failed, or an open transaction holds the key for too long. If [`StoreError::is_undone`], the job is
-    /// not stored, and can be scheduled again. Otherwise nobody knows.
+    /// not stored, and can be scheduled again. Otherwise nobody knows: it may have run already, and then it runs once
+    /// more if you schedule it again.
     #[error("{source}")]
     Store {
         /// The job.

@@ -46,7 +46,7 @@ pub struct Job<P, S: Store> {
     pub(crate) cancellation: CancellationToken,
 }
 
-/// What has become of the calls of `complete_in`.
+/// How far the handler has come with `complete_in`.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Completion {
     /// There was none.

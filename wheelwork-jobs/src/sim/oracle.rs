@@ -581,7 +581,11 @@ impl Oracle {
         }
         let done = job.changes.iter().filter(|c| matches!(c.returned, Some((_, Answer::True))));
         let last = done.clone().next_back();
-        if last.is_some_and(|change| change.due.is_none()) {
+        // Of changes that overlap, nobody knows which came first.
+        let after_last = |change: &&Change| {
+            last.is_some_and(|last| change.returned.is_some_and(|(at, _)| at >= last.called))
+        };
+        if done.filter(after_last).any(|change| change.due.is_none()) {
             return None; // it is cancelled
         }
         let moved = last.and_then(|change| change.returned).map(|(at, _)| at);

@@ -139,7 +139,7 @@ fn a_unique_job_whose_key_somebody_else_stores_is_stored_or_refused() {
     keeps_all_rules(&steps);
 }
 
-/// Of the statements that were sent for it, each may have stored it, and not only the last one.
+/// Any of the statements that were sent for it may have stored it, not only the last one.
 #[test]
 fn a_job_that_is_scheduled_again_since_it_was_not_stored_is_stored_once() {
     let mut steps = vec![at(1_400, What::Network { node: 1, line: Line::Loses, lasts: 6_000 })];
@@ -150,6 +150,20 @@ fn a_job_that_is_scheduled_again_since_it_was_not_stored_is_stored_once() {
     }
     steps.sort_by_key(|step| step.at);
     keeps_all_rules(&steps);
+}
+
+/// The move was called later, and came first.
+#[test]
+fn a_job_that_is_replaced_while_it_is_moved_is_not_late() {
+    let replace = |node, job, due, act| What::Replace { node, job, due, key: 1, act };
+    keeps_all_rules(&[
+        at(2_433, What::Schedule { node: 0, job: 16, due: 400, key: None, act: Act::Slow(739) }),
+        at(2_833, What::Move { node: 2, job: 16, due: 671 }),
+        at(3_310, What::Forget { node: 0, lasts: 11_170 }),
+        at(12_645, replace(1, 12, 303, Act::Slow(1_060))),
+        at(13_550, replace(0, 37, 5_260, Act::Quick)),
+        at(13_719, What::Move { node: 2, job: 12, due: 5_431 }),
+    ]);
 }
 
 /// The answer to their insertion is lost, and meanwhile somebody else cancels them. So it must not be sent once more.

@@ -1,4 +1,4 @@
-//! What is stored can be read again.
+//! A payload or a result that is accepted can be read back.
 
 use crate::common::{Shared, until};
 use crate::on_every_store;

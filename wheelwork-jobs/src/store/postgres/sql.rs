@@ -540,9 +540,11 @@ FROM mine
 WHERE job.id = mine.id AND job.id = ANY (ARRAY (SELECT mine.id FROM mine))
 RETURNING job.id, job.epoch";
 
-/// Frees jobs that have not begun: ids $1, epochs $2. The claim does not count. Passes over rows that somebody has
+/// The part of a statement that locks the claims ($1, $2), ids and epochs, and passes over rows that somebody has
 /// locked. `OFFSET` as in `DONE`.
-pub(crate) const LET_GO: &str = "
+macro_rules! claimed {
+    () => {
+        "
 WITH mine AS (
     SELECT held.id
     FROM unnest($1::uuid[], $2::bigint[]) AS ended (id, epoch),
@@ -554,32 +556,30 @@ WITH mine AS (
     ) AS held
     WHERE held.owner IS NOT NULL
 )
-UPDATE wheelwork_jobs AS job SET owner = NULL, claims = greatest(claims - 1, 0)
+"
+    };
+}
+
+/// Frees jobs that have not begun: ids $1, epochs $2. The claim does not count.
+pub(crate) const LET_GO: &str = concat!(
+    claimed!(),
+    "UPDATE wheelwork_jobs AS job SET owner = NULL, claims = greatest(claims - 1, 0)
 WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
-RETURNING job.id, job.epoch";
+RETURNING job.id, job.epoch"
+);
 
 /// Frees the last jobs of groups, which wait: ids $1, epochs $2. A node looks again after an eighth of the time since
-/// they were stored, which the epoch says: at least 0.2 s, at most 30 s. Passes over rows that somebody has locked.
-/// `OFFSET` as in `DONE`.
-pub(crate) const WAIT: &str = "
-WITH mine AS (
-    SELECT held.id
-    FROM unnest($1::uuid[], $2::bigint[]) AS ended (id, epoch),
-    LATERAL (
-        SELECT id, owner FROM wheelwork_jobs
-        WHERE id = ended.id AND epoch = ended.epoch
-        OFFSET 0
-        FOR UPDATE SKIP LOCKED
-    ) AS held
-    WHERE held.owner IS NOT NULL
-)
-UPDATE wheelwork_jobs AS job
+/// they were stored, which the epoch says: at least 0.2 s, at most 30 s.
+pub(crate) const WAIT: &str = concat!(
+    claimed!(),
+    "UPDATE wheelwork_jobs AS job
 SET owner = NULL, claims = 0, starts = 0,
     due = statement_timestamp() + interval '1 microsecond' * least(greatest(
         ((extract(epoch FROM statement_timestamp()) * 1000000)::bigint - job.epoch) / 8, 200000
     ), 30000000)
 WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
-RETURNING job.id, job.epoch";
+RETURNING job.id, job.epoch"
+);
 
 /// Moves periodic jobs to their next occurrences: ids $1, epochs $2, due times $3, errors $4 of those that were
 /// given up. Else as `FAILED`.
