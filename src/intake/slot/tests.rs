@@ -1,0 +1,155 @@
+use super::*;
+
+fn armed(deadline: u64) -> Slot<u32> {
+    let slot = Slot::new();
+    slot.arm(7, deadline, 3 << 16 | 9, Runs::Periodically);
+    slot
+}
+
+#[test]
+fn every_phase_round_trips_through_its_bits() {
+    use Phase::{Cancelled, Denied, Expired, Filed, Free, New, Returned, Running};
+    for phase in [Free, New, Filed, Running, Denied, Expired, Cancelled, Returned] {
+        assert_eq!(State::new(phase, 80).phase(), phase);
+        let ended = matches!(phase, Expired | Cancelled | Returned);
+        assert_eq!(phase.has_ended(), ended);
+    }
+}
+
+#[test]
+fn rule_02_a_deadline_is_rounded_up_unless_it_is_never() {
+    let kept = |deadline| State::new(Phase::New, deadline).deadline();
+    assert_eq!([0, 1, 8, 1_000_000].map(kept), [0, 8, 8, 1_000_000]);
+    assert_eq!([NEVER, NEVER - 1, UNKNOWN].map(kept), [NEVER; 3]);
+    assert_eq!(kept(NEVER - 25), NEVER - 23);
+}
+
+#[test]
+fn rule_02_only_a_timeout_that_waits_for_the_clock_gets_its_deadline_from_there() {
+    let waiting = || {
+        let slot = Slot::new();
+        slot.arm(7, 80, 0, Runs::MayGoOn);
+        assert!(matches!(slot.claim(0, 80), Claim::Due(_)));
+        let version = slot.go_on(7, UNKNOWN, Phase::Filed).unwrap();
+        (slot, version)
+    };
+    let (slot, version) = waiting();
+    assert!(!slot.begin_delay(version + 1, 160), "another timeout's entry");
+    assert!(slot.begin_delay(version, 160));
+    assert_eq!(slot.standing(version), Some(160));
+    assert!(!slot.begin_delay(version, 240), "the delay has begun");
+    for moved_to in [80, NEVER] {
+        let (slot, version) = waiting();
+        assert!(slot.reschedule(moved_to).is_ok());
+        assert!(!slot.begin_delay(version, 160));
+        assert_eq!(slot.deadline(), moved_to);
+    }
+}
+
+#[test]
+fn a_slot_with_a_task_of_24_bytes_is_40_bytes() {
+    assert_eq!(size_of::<Slot<[u64; 3]>>(), 40);
+}
+
+#[test]
+fn the_fields_of_the_tag_do_not_overlap() {
+    let slot = armed(80);
+    slot.pin();
+    let sequence = (3 << 16 | 9) << SEQUENCE_SHIFT;
+    assert_eq!((slot.version(), slot.sequence(), slot.repeats()), (9, sequence, true));
+    assert_eq!(slot.if_new(), Some(80));
+    assert!(matches!(slot.cancel(), Cancel::Won { payload: 7, filed: false }));
+    assert!(!slot.unpin(2) && slot.repeats() && slot.version() == 9);
+    assert!(slot.unpin(1));
+    assert_eq!(slot.phase(), Phase::Free);
+}
+
+/// The number of pins crosses the border of the tag's field, up and down.
+#[test]
+fn rule_04_any_number_of_pins_is_counted() {
+    for most in [PINS - 1, PINS, PINS + 1, PINS + 2, 300_000] {
+        for last in [1, 2] {
+            let slot = armed(80);
+            (PINS_AT_FIRST..most).for_each(|_| slot.pin());
+            assert!(matches!(slot.cancel(), Cancel::Won { .. }));
+            (last..most).for_each(|_| assert!(!slot.unpin(1)));
+            assert!(slot.has_only(last) && slot.unpin(last), "{most} pins, {last} at last");
+            assert_eq!(slot.phase(), Phase::Free);
+        }
+    }
+}
+
+/// Two pins are removed at once around the border.
+#[test]
+fn rule_04_two_pins_are_removed_at_once_at_the_border() {
+    for most in PINS - 3..PINS + 4 {
+        let slot = armed(80);
+        (PINS_AT_FIRST..most).for_each(|_| slot.pin());
+        assert!(matches!(slot.cancel(), Cancel::Won { .. }));
+        let mut left = most;
+        while left > 2 {
+            assert!(!slot.has_only(1) && !slot.has_only(2) && !slot.unpin(2));
+            left -= 2;
+        }
+        assert!(slot.unpin(left), "{left} of {most} are left");
+    }
+}
+
+#[test]
+fn rule_04_pins_beyond_the_border_are_counted_on_many_threads() {
+    let slot = armed(80);
+    (PINS_AT_FIRST..PINS - 100).for_each(|_| slot.pin());
+    assert!(matches!(slot.cancel(), Cancel::Won { .. }));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for n in 0..20_000 {
+                    (0..n % 100).for_each(|_| slot.pin());
+                    (0..n % 100).for_each(|_| assert!(!slot.unpin(1)));
+                }
+            });
+        }
+    });
+    (1..PINS - 100).for_each(|_| assert!(!slot.unpin(1)));
+    assert!(slot.unpin(1));
+}
+
+/// An old entry can match the slot's next timeout while that is still New.
+#[test]
+fn a_claim_reports_whether_the_timeout_was_filed() {
+    for files in [true, false] {
+        let slot = armed(80);
+        let version = slot.version();
+        assert!(!files || slot.file().is_some());
+        let Claim::Due(claimed) = slot.claim(version, 80) else { panic!("not due") };
+        assert_eq!((claimed.payload, claimed.filed), (7, files));
+    }
+}
+
+#[test]
+fn pulling_forward_leaves_a_dead_entry() {
+    let slot = armed(80);
+    let (_, version) = slot.file().unwrap();
+    assert_eq!(slot.reschedule(160), Ok(Moved::Deadline));
+    assert_eq!(slot.standing(version), Some(160));
+    assert_eq!(slot.reschedule(40), Ok(Moved::LeftEntry));
+    assert_eq!((slot.standing(version), slot.phase()), (None, Phase::New));
+    assert_eq!(slot.reschedule(32), Ok(Moved::Sooner));
+    assert!(matches!(slot.claim(version, 1 << 20), Claim::Dead));
+    let (deadline, version) = slot.file().unwrap();
+    assert_eq!(deadline, 32);
+    assert!(matches!(slot.claim(version, 31), Claim::NotYet { deadline: 32, filed: true }));
+    assert!(matches!(slot.claim(version, 32), Claim::Due(_)));
+    assert_eq!(slot.reschedule(90), Err(Phase::Running));
+}
+
+/// Every other end hands over or drops the payload too.
+#[test]
+fn rule_01_a_pending_payload_is_dropped_with_its_slot() {
+    let payload = std::sync::Arc::new(());
+    let slot = Slot::new();
+    slot.arm(payload.clone(), 8, 0, Runs::MayGoOn);
+    assert_eq!(std::sync::Arc::strong_count(&payload), 2);
+    drop(slot);
+    assert_eq!(std::sync::Arc::strong_count(&payload), 1);
+}

@@ -1,0 +1,86 @@
+use super::*;
+use crate::intake::context::Context;
+use crate::intake::{Emptied, Phase, SLOTS};
+use std::collections::HashSet;
+
+const DUE: u64 = 1 << 40;
+
+fn timer() -> (Arc<Registry<Erased>>, Internals) {
+    (Arc::new(Registry::new(Context::of_this_thread(None, 8))), Internals::new())
+}
+
+/// Schedules a task that captures `held`.
+fn schedule(
+    (registry, internals): &(Arc<Registry<Erased>>, Internals),
+    held: &Arc<()>,
+) -> Option<Internal> {
+    let held = held.clone();
+    internals.schedule(registry, move || drop(held), DUE, Admit::Once).ok()
+}
+
+#[test]
+fn rule_01_no_public_count_shows_an_internal_timeout() {
+    let (timer, held) = (timer(), Arc::new(()));
+    let context = timer.0.context.clone();
+    let assert_nothing = || {
+        let m = context.counts.snapshot();
+        let counts = [m.scheduled, m.rescheduled, m.cancelled, m.rejected, m.queue_depth];
+        assert_eq!((counts, m.pending, context.counts.totals().pending()), ([0; 5], 0, 0));
+    };
+    let timeout = schedule(&timer, &held).expect("the timer is open");
+    assert_nothing();
+    assert!(timeout.reschedule_at(context.gate.time.instant_at(DUE / 2)));
+    assert_nothing();
+    assert!(timeout.is_alive());
+    timeout.cancel();
+    timeout.cancel();
+    assert!(!timeout.is_alive() && !timeout.reschedule_at(context.gate.time.instant_at(DUE)));
+    assert_nothing();
+    context.gate.close();
+    assert!(schedule(&timer, &held).is_none());
+    assert_nothing();
+    assert_eq!(Arc::strong_count(&held), 1);
+}
+
+/// Emptying takes them out of their slots, and `end` drops their tasks. No stop returns them.
+#[test]
+fn the_end_of_the_timer_cancels_internal_timeouts() {
+    let (timer, held) = (timer(), Arc::new(()));
+    let (registry, internals) = &timer;
+    let timeouts: Vec<_> = (0..100).filter_map(|_| schedule(&timer, &held)).collect();
+    registry.gate.close();
+    let mut left = Vec::new();
+    registry.empty(Phase::Returned, |mut emptied| {
+        for taken in emptied.offsets().map(|offset| emptied.take(offset).map(Emptied::take)) {
+            let (task, pin) = taken.expect("each is taken once");
+            assert!(pin.chunk().internal && pin.slot().phase() == Phase::Cancelled);
+            left.push((task, Timeout::from(pin)));
+        }
+    });
+    internals.leave(left);
+    assert_eq!((timeouts.len(), Arc::strong_count(&held)), (100, 101));
+    internals.end();
+    assert_eq!(Arc::strong_count(&held), 1);
+    assert!(!timeouts.iter().any(Internal::is_alive));
+    assert_eq!(registry.context.counts.snapshot().cancelled, 0);
+}
+
+#[test]
+fn rule_04_slots_of_internal_timeouts_are_reused() {
+    let (timer, held) = (timer(), Arc::new(()));
+    let mut slots = HashSet::new();
+    for _ in 0..1000 {
+        let timeout = schedule(&timer, &held).expect("the timer is open");
+        slots.insert(timeout.0.index());
+        timeout.cancel();
+    }
+    assert!(slots.len() <= 2 * SLOTS, "{} slots for one timeout", slots.len());
+}
+
+#[test]
+fn no_thread_gets_the_arena_of_internal_timeouts() {
+    let timer = timer();
+    schedule(&timer, &Arc::new(())).expect("the timer is open").cancel();
+    timer.1.end();
+    assert!(Owner::enter(&timer.0).is_some_and(|owner| !owner.arena.internal));
+}

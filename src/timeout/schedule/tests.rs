@@ -1,0 +1,174 @@
+use super::*;
+use crate::intake::{Claim, Phase, SLOTS};
+use crate::timeout::Task;
+use std::collections::HashSet;
+use std::convert::identity;
+
+const DUE: u64 = 1 << 40;
+
+fn registry() -> Arc<Registry<Erased>> {
+    Arc::new(Registry::new(Context::of_this_thread(None, 8)))
+}
+
+fn new_timeout(registry: &Arc<Registry<Erased>>, deadline: u64) -> Timeout {
+    let scheduled = schedule(registry, || (), deadline, Admit::Once, identity);
+    scheduled.map_err(|(_, why)| why).expect("the task is admitted")
+}
+
+fn rejected(registry: &Registry<Erased>) -> (u64, u64) {
+    let metrics = registry.context.counts.snapshot();
+    (metrics.rejected, metrics.pending)
+}
+
+#[test]
+fn rule_01_a_task_without_a_slot_is_refused_and_counted() {
+    let registry = registry();
+    let timeouts: Vec<_> = (0..SLOTS).map(|_| new_timeout(&registry, DUE)).collect();
+    registry.use_up_chunks();
+    let held = Arc::new(());
+    let capture = held.clone();
+    let refused = schedule(&registry, move || drop(capture), DUE, Admit::Once, identity);
+    let Err((task, Refusal::Full)) = refused else { panic!("not refused as full") };
+    assert_eq!((Arc::strong_count(&held), rejected(&registry)), (2, (1, SLOTS as u64)));
+    drop(task);
+    assert_eq!(Arc::strong_count(&held), 1);
+    // Another thread is refused too, with a cached owner and without one.
+    let other = registry.clone();
+    let refused = std::thread::spawn(move || {
+        let task = || ();
+        let refused = schedule(&other, task, DUE, Admit::Once, identity);
+        [refused, schedule_without_owner(&other, task, DUE, Admit::Once)]
+            .map(|refused| refused.err().map(|(_, why)| why))
+    });
+    assert_eq!(refused.join().unwrap(), [Some(Refusal::Full); 2]);
+    assert_eq!(rejected(&registry), (3, SLOTS as u64));
+    assert!(timeouts[0].cancel());
+    drop(timeouts);
+    new_timeout(&registry, DUE);
+}
+
+#[test]
+fn rule_01_a_task_after_the_close_is_refused_and_counted() {
+    let registry = registry();
+    registry.gate.close();
+    let refused = schedule(&registry, || (), DUE, Admit::Once, identity);
+    assert!(matches!(refused, Err((_, Refusal::Closed))));
+    assert_eq!(rejected(&registry), (1, 0));
+}
+
+/// The timer is closed after the slot is armed.
+#[test]
+fn rule_01_a_timeout_armed_in_a_closed_timer_is_taken_back() {
+    for admit in [Admit::Once, Admit::Series, Admit::AtOnce] {
+        let registry = registry();
+        let mut owner = Owner::enter(&registry).expect("there is room");
+        assert!(owner.has_room());
+        let runs = if admit == Admit::Series { Runs::Periodically } else { Runs::Once };
+        let armed = owner.arm(Erased::new((|| ()) as fn()), DUE, runs);
+        registry.gate.close();
+        let (offset, timeout) = (armed.offset(), Timeout::armed(armed));
+        submit(&owner, offset, DUE, admit);
+        let refused = take_back::<fn()>(timeout);
+        assert!(matches!(refused, Err((_, Refusal::Closed))));
+        assert_eq!(rejected(&registry), (1, 0));
+        assert_eq!(registry.context.counts.snapshot().queue_depth, 0);
+        assert_eq!(owner.chunk().slot(offset).phase(), Phase::Free);
+    }
+}
+
+/// The task was returned by the stop of another timer. It is still of its own type, as a task and as the
+/// type that the caller scheduled.
+#[test]
+fn rule_01_a_returned_task_in_a_closed_timer_is_taken_back() {
+    let registry = registry();
+    let mut owner = Owner::enter(&registry).expect("there is room");
+    assert!(owner.has_room());
+    let task = Task(Erased::new((|| ()) as fn()));
+    let timeout = Timeout::armed(owner.arm(Erased::new(task), DUE, Runs::MayGoOn));
+    registry.gate.close();
+    let Err((task, Refusal::Closed)) = take_back::<Task>(timeout) else { panic!("it is refused") };
+    assert!(task.downcast::<fn()>().is_ok());
+}
+
+/// The timeout runs and goes on before the timer is closed, and its thread notices only the close.
+#[test]
+fn rule_01_a_timeout_that_has_run_is_not_refused() {
+    let registry = registry();
+    let mut owner = Owner::enter(&registry).expect("there is room");
+    assert!(owner.has_room());
+    let armed = owner.arm(Erased::new((|| ()) as fn()), DUE, Runs::MayGoOn);
+    submit(&owner, armed.offset(), DUE, Admit::Once);
+    let timeout = Timeout::armed(armed);
+    let context = &registry.context;
+    let (_, version) = timeout.pin().slot().file().expect("the slot is New");
+    context.counts.by_worker.filed.add(1);
+    let claim = timeout.pin().claim(version, DUE);
+    let Claim::Due((claimed, mut runner)) = claim else { panic!("not due") };
+    context.counts.by_worker.expired.add(1);
+    assert!(runner.go_on(claimed.payload, DUE, Phase::Filed).is_ok());
+    context.counts.by_worker.rearmed.add(1);
+    context.gate.close();
+    let admitted = take_back::<fn()>(timeout);
+    let timeout = admitted.map_err(|(_, why)| why).expect("it has run");
+    assert!(timeout.is_cancelled());
+    let metrics = context.counts.snapshot();
+    assert_eq!((metrics.expired, metrics.cancelled, metrics.rejected), (1, 1, 0));
+    assert_eq!((metrics.pending, metrics.queue_depth), (0, 0));
+}
+
+/// A thread that alternates between timers has one arena in each of them.
+#[test]
+fn a_thread_has_an_arena_in_each_of_its_timers() {
+    let timers = [(); 3].map(|()| registry());
+    let mut timeouts = Vec::new();
+    for _ in 0..100 {
+        for timer in &timers {
+            timeouts.push(new_timeout(timer, DUE));
+        }
+    }
+    for timer in &timers {
+        assert_eq!(timer.thread_metrics().len(), 1);
+        assert_eq!(timer.context.counts.totals().pending(), 100);
+    }
+    assert!(timeouts.iter().step_by(3).all(Timeout::cancel));
+    assert_eq!(timers[0].context.counts.totals().pending(), 0);
+    assert_eq!(timers[1].context.counts.totals().pending(), 100);
+}
+
+#[test]
+fn rule_04_a_slot_freed_by_its_thread_is_reused_next() {
+    let registry = registry();
+    let mut slots = HashSet::new();
+    for _ in 0..1000 {
+        let timeout = new_timeout(&registry, DUE);
+        assert!(timeout.cancel());
+        slots.insert(timeout.index());
+    }
+    assert_eq!(slots.len(), 1);
+}
+
+/// Slots of chunks that are not owned, or that another thread frees, are reused too.
+#[test]
+fn rule_04_returned_slots_are_reused() {
+    let registry = registry();
+    let mut slots = HashSet::new();
+    for round in 0..50 {
+        let timeouts: Vec<_> = (0..5 * SLOTS).map(|_| new_timeout(&registry, DUE)).collect();
+        slots.extend(timeouts.iter().map(Timeout::index));
+        let end = move || timeouts.into_iter().for_each(|timeout| assert!(timeout.cancel()));
+        if round % 2 == 0 { end() } else { std::thread::spawn(end).join().unwrap() }
+    }
+    assert!(slots.len() <= 7 * SLOTS, "{} slots for {} timeouts", slots.len(), 5 * SLOTS);
+}
+
+#[test]
+fn rule_04_a_thread_that_ends_leaves_its_arena() {
+    let registry = registry();
+    for _ in 0..20 {
+        let other = registry.clone();
+        let timeout = std::thread::spawn(move || new_timeout(&other, DUE)).join().unwrap();
+        assert!(timeout.is_pending());
+    }
+    assert_eq!(registry.thread_metrics().len(), 1);
+    assert_eq!(registry.context.counts.totals().pending(), 20);
+}
