@@ -246,16 +246,10 @@ pub(super) fn history(seed: u64) -> Vec<Step> {
 }
 
 fn periodic(steps: &mut Vec<Step>, rng: &mut Rng) {
-    let jumps = steps.iter().any(|step| matches!(step.what, What::Jump { .. }));
     for job in (PERIODIC..).take(rng.usize(..3).saturating_sub(rng.usize(..2))) {
         let at = rng.u64(0..6_000);
         let skip_later_than = rng.bool().then(|| rng.u64(300..1_500));
         let (each, act) = (rng.u64(1..4), act(rng));
-        // After a failure, the next occurrence follows the retry, whose time goes by the clock.
-        let act = match act {
-            Act::Forgets(time) if jumps => Act::InTransaction(time),
-            act => act,
-        };
         steps.push(Step { at, what: What::Repeat { job, each, skip_later_than, act } });
         for _ in 0..rng.u32(..3) {
             let (node, due) = (rng.usize(..NODES), rng.u64(..2_500));

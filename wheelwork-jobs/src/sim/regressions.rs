@@ -278,6 +278,18 @@ fn an_occurrence_is_done_once_though_the_clock_is_set_back() {
     keeps_all_rules_in(10, &steps);
 }
 
+/// The clock is set back between its attempts, so the second one begins before the occurrence by the clock.
+#[test]
+fn an_occurrence_is_done_once_though_the_clock_is_set_back_before_its_retry() {
+    let act = Act::Forgets(10);
+    let mut steps =
+        vec![at(500, What::Repeat { job: PERIODIC, each: 3, skip_later_than: None, act })];
+    for n in 1..6 {
+        steps.push(at(3_000 * n + 60, What::Jump { by: -2_000 }));
+    }
+    keeps_all_rules_in(10, &steps);
+}
+
 /// All nodes want the places of one kind.
 #[test]
 fn a_backlog_of_a_limited_kind_never_has_more_than_its_places() {

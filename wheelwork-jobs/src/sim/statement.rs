@@ -784,7 +784,7 @@ impl<'a> Statement<'a> {
             let Some(n) = ids.iter().position(|other| other == id) else { continue };
             let (dead, counts) = (delays[n].is_none(), i64::from(errors[n].is_some()));
             let error = errors[n].clone().or_else(|| row.error.clone());
-            let due = delays[n].map_or(row.due, |delay| self.now.after(micros(delay)));
+            let due = delays[n].map_or(row.due, |delay| self.now.after(micros(delay)).max(row.due));
             let attempts = row.attempts + counts;
             let (owner, claims, starts) = (None, 0, 0);
             let row = row.clone();

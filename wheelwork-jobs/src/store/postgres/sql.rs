@@ -513,9 +513,10 @@ WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
 RETURNING job.id, job.epoch";
 
 /// Frees or buries jobs after a failure: ids $1, epochs $2, delays in microseconds $3 or NULL to bury,
-/// errors $4 or NULL if there was none: then the attempt does not count. Passes over rows that somebody has
-/// locked. A job that is free already has had this failure. `OFFSET` as in `DONE`. The array leaves to the
-/// join only the rows that were found.
+/// errors $4 or NULL if there was none: then the attempt does not count. Not due before the attempt was, or an
+/// occurrence would come again after the retry, if the clock was set back. Passes over rows that somebody has
+/// locked. A job that is free already has had this failure. `OFFSET` as in `DONE`. The array leaves to the join only
+/// the rows that were found.
 pub(crate) const FAILED: &str = "
 WITH mine AS (
     SELECT held.id, ended.delay, ended.error
@@ -534,7 +535,7 @@ SET owner = NULL,
     claims = 0,
     starts = 0,
     dead = mine.delay IS NULL,
-    due = coalesce(statement_timestamp() + mine.delay * interval '1 microsecond', due),
+    due = greatest(statement_timestamp() + mine.delay * interval '1 microsecond', due),
     error = coalesce(mine.error, job.error)
 FROM mine
 WHERE job.id = mine.id AND job.id = ANY (ARRAY (SELECT mine.id FROM mine))

@@ -785,12 +785,13 @@ fn finish(
             row = Row { due, attempts: 0, error, ..row };
             None
         }
+        // Not before it was due: see `FAILED` of the other store.
         Outcome::Snooze { delay } => {
-            row.due = now.after(delay);
+            row.due = now.after(delay).max(row.due);
             None
         }
         Outcome::Retry { delay, error } => {
-            row.due = now.after(delay);
+            row.due = now.after(delay).max(row.due);
             Some(error)
         }
         Outcome::LetGo => {
