@@ -1,7 +1,7 @@
 //! Plays a history on a store and on the model, and compares them after each step.
 
-use crate::model::{Model, ModelJob};
-use crate::step::{KINDS, New, Outcome, SLOTS, Slot, Step, Time};
+use crate::oracle::model::{Model, ModelJob};
+use crate::oracle::step::{KINDS, New, Outcome, SLOTS, Slot, Step, Time};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use std::collections::{BTreeMap, BTreeSet};
@@ -291,9 +291,9 @@ impl<S: Store> Play<S> {
                 Outcome::Done => {}
                 Outcome::Bury => job.dead = true,
                 Outcome::Retry(time) | Outcome::Snooze(time) => {
-                    // Only the store knows when it was.
+                    // Only the store knows when it was. A job that has not been due is not sooner due.
+                    let earliest = before.after(delay(time)).max(job.due);
                     job.due = stored.due.into();
-                    let earliest = before.after(delay(time));
                     prop_assert!(job.due >= earliest && job.due <= earliest.after(HOUR / 60));
                 }
             }
