@@ -79,10 +79,11 @@ impl Summary {
         ]
     }
 
-    /// Closed as idle by the server, without a client that has seen it.
+    /// Closed as idle by the server, without a client that has seen it. A server that stood still may find a connection
+    /// silent for too long before it reads that the client has reset it.
     fn miscounted(&self) -> u64 {
-        let Outcome { closed_as_idle, excused, wrongly_closed, .. } = self.outcome;
-        self.report.closed_as_idle.saturating_sub(closed_as_idle + excused + wrongly_closed)
+        let Outcome { closed_as_idle, excused, wrongly_closed, reset, .. } = self.outcome;
+        self.report.closed_as_idle.saturating_sub(closed_as_idle + excused + wrongly_closed + reset)
     }
 
     fn opened_remark(&self) -> String {
