@@ -4,10 +4,11 @@ use crate::common::Random;
 use crate::play::World;
 use crate::program::{Future as Kind, nanos};
 use crate::rogue::{self, Value};
+use std::mem::ManuallyDrop;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::task::{Context, Poll, Wake};
+use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 use std::time::{Duration, Instant};
 use wheelwork::HashedWheelTimer;
 use wheelwork::future::{DelayQueue, FutureTimeout, Interval, Sleep};
@@ -25,13 +26,43 @@ impl Woken {
             value: Value::new(world, rogue::Kind::Waker),
         })
     }
-}
 
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
+    fn wake(&self) {
         self.woken.store(true, SeqCst);
         rogue::user_code(self.value.world());
     }
+}
+
+/// A waker whose clone, wake and last drop are bad code. `Wake` has no word in a clone.
+fn waker(woken: Arc<Woken>) -> Waker {
+    const VTABLE: RawWakerVTable = RawWakerVTable::new(cloned, wake, wake_by_ref, dropped);
+
+    // SAFETY: each pointer is of `Arc::into_raw` in `waker`, and counts as one reference of the `Arc`, which `wake` and
+    // `dropped` take back.
+    unsafe fn arc(data: *const ()) -> Arc<Woken> {
+        unsafe { Arc::from_raw(data.cast()) }
+    }
+    unsafe fn cloned(data: *const ()) -> RawWaker {
+        // SAFETY: as above; the reference stays the caller's.
+        let woken = ManuallyDrop::new(unsafe { arc(data) });
+        rogue::user_code(woken.value.world());
+        RawWaker::new(Arc::into_raw(Arc::clone(&woken)).cast(), &VTABLE)
+    }
+    unsafe fn wake(data: *const ()) {
+        // SAFETY: as above; this is the end of the reference.
+        unsafe { arc(data) }.wake();
+    }
+    unsafe fn wake_by_ref(data: *const ()) {
+        // SAFETY: as above; the reference stays the caller's.
+        ManuallyDrop::new(unsafe { arc(data) }).wake();
+    }
+    unsafe fn dropped(data: *const ()) {
+        // SAFETY: as above; this is the end of the reference.
+        drop(unsafe { arc(data) });
+    }
+
+    // SAFETY: the functions keep what `RawWaker` asks: they are thread-safe, as `Woken` is `Send` and `Sync`.
+    unsafe { Waker::from_raw(RawWaker::new(Arc::into_raw(woken).cast(), &VTABLE)) }
 }
 
 enum Waiting {
@@ -123,7 +154,7 @@ impl Nap {
         // An interval is ready more than once.
         for _ in 0..3 {
             self.woken.woken.store(false, SeqCst);
-            let waker = self.woken.clone().into();
+            let waker = waker(self.woken.clone());
             self.polled = self.waiting.poll(&mut Context::from_waker(&waker)) == Poll::Pending;
             self.from = self.world.now();
             if self.polled {

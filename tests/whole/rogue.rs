@@ -1,5 +1,6 @@
 //! Bad user code: wherever a timer calls the code of a program, that may panic, or call a timer back. The tasks,
-//! their callbacks and drops, wakers, executors and clocks of a program do, and the destructors of its threads.
+//! their callbacks and drops, wakers (also where they are cloned), executors and clocks of a program do, and the
+//! destructors of its threads.
 
 use crate::common::Random;
 use crate::env;
