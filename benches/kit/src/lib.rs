@@ -1,5 +1,7 @@
-//! What the benches and examples of several packages share: pictures, and medians.
+//! What the benches, examples and tests of several packages share: pictures, medians, and a judge of dashboards.
 
+#[cfg(feature = "dashboard")]
+pub mod dashboard;
 mod svg;
 
 pub use svg::{Anchor, Color, Picture};
