@@ -33,30 +33,24 @@ impl Conn {
     }
 
     /// A request's header is complete.
-    pub(crate) fn begin_request(&self, is_http1: bool) {
-        if is_http1 {
+    pub(crate) fn begin_request(&self) {
+        if !self.is_http2.load(Ordering::Relaxed) {
             self.header_since.store(0, Ordering::Relaxed);
-            // One task begins and ends all requests, so this is no race.
-            self.in_flight.store(self.in_flight.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        } else {
-            self.in_flight.fetch_add(1, Ordering::Relaxed);
         }
+        self.begin_part();
     }
 
-    /// A part of a request has ended, or a tunnel within HTTP/2.
-    pub(crate) fn end_request(self: &Arc<Self>, is_http1: bool) {
+    /// A part of a request has begun, which may outlast the others: its body, a chunk of its response, a tunnel.
+    pub(crate) fn begin_part(&self) {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A part of a request has ended.
+    pub(crate) fn end_part(self: &Arc<Self>) {
         let now = self.now();
         self.idle_since.store(now, Ordering::Relaxed);
-        // Release: who sees no request in flight sees the time since then.
-        if is_http1 {
-            let left = self.in_flight.load(Ordering::Relaxed).saturating_sub(1);
-            self.in_flight.store(left, Ordering::Release);
-            if left == 0 {
-                self.arm(after(now, self.limits().idle));
-            }
-            return;
-        }
-        // Acquire: the last request that ends beside tunnels sees all of them.
+        // Release: who sees no request in flight sees the time since then. Acquire: the last request that ends beside
+        // tunnels sees all of them.
         let left = self.in_flight.fetch_sub(1, Ordering::AcqRel) - 1;
         if left == 0 {
             self.arm(after(now, self.limits().idle));

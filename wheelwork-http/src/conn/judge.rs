@@ -147,7 +147,8 @@ impl Conn {
         for record in &records {
             let Some(limit) = record.judge(&self.limits().request, now) else { continue };
             self.report(limit, Effect::Request);
-            if record.is_beyond_its_stream() {
+            let is_response = matches!(limit, Limit::Response | Limit::ResponseRate);
+            if is_response && record.is_beyond_its_stream() {
                 // No task can reset the stream any more: end it with its connection.
                 self.close_softly(limit, verdict);
                 let end = after(now, self.limits().request.response);

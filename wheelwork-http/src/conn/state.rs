@@ -326,7 +326,7 @@ impl Conn {
 
     /// The deadline of a connection without requests, or with tunnels alone.
     fn idle_deadline(&self, control: &Control) -> (u64, Due) {
-        // Acquire: pairs with the release in `end_request`.
+        // Acquire: pairs with the release in `end_part`.
         let in_flight = self.in_flight.load(Ordering::Acquire);
         let has_only_tunnels = in_flight > 0 && in_flight == self.tunnels.load(Ordering::Relaxed);
         let is_busy = in_flight > 0 && !has_only_tunnels

@@ -1,6 +1,6 @@
 //! `Chunk`: a chunk of a response, which tells when it was sent.
 
-use super::ticket::{Link, Ticket};
+use super::ticket::Ticket;
 use bytes::{Buf, Bytes};
 use std::io::IoSlice;
 
@@ -15,22 +15,21 @@ pub(crate) struct Chunk<D> {
 #[derive(Debug)]
 struct Debt {
     bytes: u64,
-    link: Link,
     /// The connection is not idle before.
-    _ticket: Ticket,
+    ticket: Ticket,
 }
 
 impl Debt {
     fn pay(&mut self, bytes: u64) {
         self.bytes = self.bytes.saturating_sub(bytes);
-        self.link.pay(bytes);
+        self.ticket.link().iter().for_each(|link| link.pay(bytes));
     }
 }
 
 impl Drop for Debt {
     fn drop(&mut self) {
         if self.bytes > 0 {
-            self.link.pay(self.bytes);
+            self.pay(self.bytes);
         }
     }
 }
@@ -42,11 +41,11 @@ impl<D: Buf> Chunk<D> {
     }
 
     /// A chunk that counts until it is sent.
-    pub(super) fn counted(data: D, link: Link, ticket: &Ticket) -> Self {
+    pub(super) fn counted(data: D, ticket: &Ticket) -> Self {
         let bytes = data.remaining() as u64;
         let debt = (bytes > 0).then(|| {
-            link.owe(bytes);
-            Debt { bytes, link, _ticket: ticket.another() }
+            ticket.link().iter().for_each(|link| link.owe(bytes));
+            Debt { bytes, ticket: ticket.another() }
         });
         Self { data, debt }
     }

@@ -1,6 +1,6 @@
 //! `RequestBody`: the body that the service reads.
 
-use super::ticket::Link;
+use super::ticket::Ticket;
 use crate::error::LimitPassed;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -23,8 +23,8 @@ use std::task::{Context, Poll};
 #[derive(Debug)]
 pub struct RequestBody {
     incoming: Incoming,
-    /// `None` if the request has no body, or no limit can pass.
-    link: Option<Link>,
+    /// Keeps the request in flight until the body has ended: it may outlast the answer.
+    ticket: Option<Ticket>,
 }
 
 /// Why a [`RequestBody`] has failed.
@@ -46,8 +46,9 @@ pub enum BodyError {
 }
 
 impl RequestBody {
-    pub(super) fn new(incoming: Incoming, link: Option<Link>) -> Self {
-        Self { incoming, link }
+    pub(super) fn new(incoming: Incoming, ticket: &Ticket) -> Self {
+        let has_more = !incoming.is_end_stream();
+        Self { incoming, ticket: has_more.then(|| ticket.another()) }
     }
 }
 
@@ -59,8 +60,12 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let polled = Pin::new(&mut self.incoming).poll_frame(cx);
-        let Some(link) = &self.link else {
+        // After an early answer over HTTP/1, hyper tells the end of a body only with the next request.
+        let polled = match self.incoming.is_end_stream() {
+            true => Poll::Ready(None),
+            false => Pin::new(&mut self.incoming).poll_frame(cx),
+        };
+        let Some(link) = self.ticket.as_ref().and_then(Ticket::link) else {
             return polled.map_err(BodyError::Hyper);
         };
         match &polled {
@@ -73,6 +78,10 @@ impl Body for RequestBody {
                 link.body_came(frame.data_ref().map_or(0, Bytes::len));
             }
             Poll::Ready(_) => link.body_came(0),
+        }
+        let has_ended = !matches!(polled, Poll::Pending | Poll::Ready(Some(Ok(_))));
+        if has_ended || self.incoming.is_end_stream() {
+            self.ticket = None;
         }
         polled.map_err(BodyError::Hyper)
     }
@@ -88,7 +97,9 @@ impl Body for RequestBody {
 
 impl Drop for RequestBody {
     fn drop(&mut self) {
-        self.link.iter().for_each(Link::body_dropped);
+        if let Some(link) = self.ticket.as_ref().and_then(Ticket::link) {
+            link.body_dropped();
+        }
     }
 }
 

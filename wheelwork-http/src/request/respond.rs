@@ -57,8 +57,8 @@ impl<S: App> hyper::service::Service<Request<Incoming>> for Respond<S> {
         if let Some(record) = record.as_ref().filter(|_| tells_limits) {
             request.extensions_mut().insert(OwnLimits::new(&self.conn, record));
         }
-        let ticket = Ticket::new(&self.conn, record, !is_http2);
-        let request = request.map(|incoming| RequestBody::new(incoming, ticket.link()));
+        let ticket = Ticket::new(&self.conn, record);
+        let request = request.map(|incoming| RequestBody::new(incoming, &ticket));
         let mut service = self.service.clone();
         let mut cx = Context::from_waker(Waker::noop());
         let state = match service.poll_ready(&mut cx) {
@@ -130,7 +130,7 @@ where
         let Some(ticket) = this.ticket.as_ref() else { return Poll::Pending };
         let kind = *this.kind;
         if std::mem::take(this.is_first) && kind.is_http2 {
-            ticket.link().iter().for_each(|link| tell_record(&link.record));
+            ticket.link().iter().for_each(|link| tell_record(link.record));
         }
         let mut passed = ticket.passed();
         if passed.is_none() {

@@ -44,9 +44,9 @@ where
         }
         let Some(frame) = ready!(body.poll_frame(cx)) else { return Poll::Ready(None) };
         let frame = frame.map_err(Into::into)?;
-        let chunk = |data| match this.ticket.link() {
-            Some(link) if *this.is_http2 => Chunk::counted(data, link, this.ticket),
-            _ => Chunk::new(data),
+        let chunk = |data| match *this.is_http2 {
+            true => Chunk::counted(data, this.ticket),
+            false => Chunk::new(data),
         };
         Poll::Ready(Some(Ok(frame.map_data(chunk))))
     }

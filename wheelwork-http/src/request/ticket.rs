@@ -1,4 +1,4 @@
-//! `Link`: a request with a record, for those who tell it what happens; `Ticket`: what keeps a request in flight.
+//! `Ticket`: what keeps a request in flight; `Link`: its record, for those who tell it what happens.
 
 use crate::conn::{Conn, Flags, Record};
 use crate::limit::Limit;
@@ -9,13 +9,13 @@ use std::sync::atomic::Ordering;
 use std::task::Waker;
 
 /// A request with a record, and its connection, whose check must come in time.
-#[derive(Clone, Debug)]
-pub(super) struct Link {
-    pub(super) conn: Arc<Conn>,
-    pub(super) record: Arc<Record>,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Link<'a> {
+    conn: &'a Arc<Conn>,
+    pub(super) record: &'a Arc<Record>,
 }
 
-impl Link {
+impl Link<'_> {
     fn server(&self) -> &RequestLimits {
         &self.conn.limits().request
     }
@@ -65,25 +65,24 @@ impl Link {
 pub(super) struct Ticket {
     pub(super) conn: Arc<Conn>,
     record: Option<Arc<Record>>,
-    is_http1: bool,
 }
 
 impl Ticket {
     /// A request whose header is complete.
-    pub(super) fn new(conn: &Arc<Conn>, record: Option<Arc<Record>>, is_http1: bool) -> Self {
-        conn.begin_request(is_http1);
-        Self { conn: conn.clone(), record, is_http1 }
+    pub(super) fn new(conn: &Arc<Conn>, record: Option<Arc<Record>>) -> Self {
+        conn.begin_request();
+        Self { conn: conn.clone(), record }
     }
 
     /// The request, if it has a record.
-    pub(super) fn link(&self) -> Option<Link> {
-        let record = self.record.clone()?;
-        Some(Link { conn: self.conn.clone(), record })
+    pub(super) fn link(&self) -> Option<Link<'_>> {
+        Some(Link { conn: &self.conn, record: self.record.as_ref()? })
     }
 
-    /// Another ticket of the same request.
+    /// A ticket of a part of the same request, which has a record.
     pub(super) fn another(&self) -> Self {
-        Self::new(&self.conn, self.record.clone(), false)
+        self.conn.begin_part();
+        Self { conn: self.conn.clone(), record: self.record.clone() }
     }
 
     /// The limit that ends the request.
@@ -100,7 +99,7 @@ impl Ticket {
     #[inline]
     pub(super) fn handler_works(&self) {
         match &self.record {
-            Some(_) => self.link().iter().for_each(Link::handler_works),
+            Some(_) => self.link().iter().for_each(|link| link.handler_works()),
             None if self.conn.handler_since.load(Ordering::Relaxed) == 0 => {
                 let now = self.conn.now();
                 self.conn.handler_since.store(now, Ordering::Relaxed);
@@ -117,7 +116,7 @@ impl Ticket {
             Some(record) => record.head_sent(own.copied()),
             None => self.conn.handler_since.store(0, Ordering::Relaxed),
         }
-        if !self.is_http1 {
+        if self.conn.is_http2.load(Ordering::Relaxed) {
             return;
         }
         let own = own.copied().or_else(|| self.record.as_ref()?.own_limits());
@@ -136,6 +135,6 @@ impl Drop for Ticket {
                 self.conn.take(Flags::CUT);
             }
         }
-        self.conn.end_request(self.is_http1);
+        self.conn.end_part();
     }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame};
-use http_body_util::{BodyExt, Full, combinators::BoxBody};
+use http_body_util::{BodyExt, Collected, Full, combinators::BoxBody};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use std::cell::Cell;
@@ -17,6 +17,8 @@ use wheelwork_http::{BodyError, Limits, OwnLimits, Peer, RequestBody};
 thread_local! {
     /// The bytes that were taken from `/endless`.
     pub(crate) static TAKEN: Cell<usize> = const { Cell::new(0) };
+    /// What `/accept` has read.
+    pub(crate) static ACCEPTED: Cell<Option<Collected<Bytes>>> = const { Cell::new(None) };
     /// What `/keep-own` has kept: each test has a thread of its own.
     pub(crate) static KEPT: Cell<Option<OwnLimits>> = const { Cell::new(None) };
 }
@@ -57,6 +59,11 @@ pub(crate) async fn app(request: Request<RequestBody>) -> Result<Answer, BodyErr
             // The head is sent before the body has come.
             tokio::spawn(async { request.into_body().collect().await.map(drop) });
             Response::new(Quiet.boxed())
+        }
+        "/accept" => {
+            // The whole answer is sent before the body has come.
+            tokio::spawn(async { ACCEPTED.set(request.into_body().collect().await.ok()) });
+            full("accepted")
         }
         "/endless" => Response::new(Endless.boxed()),
         "/own" => {

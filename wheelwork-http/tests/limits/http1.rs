@@ -1,5 +1,6 @@
 //! HTTP/1.
 
+use crate::app::ACCEPTED;
 #[cfg(target_os = "linux")]
 use crate::app::TAKEN;
 use crate::world::{Client, SECOND, TICK, World, limits, settle, world, world_with};
@@ -247,6 +248,34 @@ fn a_body_that_stops_after_the_head_of_the_answer_ends_the_connection() {
         is_cut_after(&world, &mut client, 23 * SECOND, cut).await;
         assert!(client.is_closed().await);
     });
+}
+
+/// The header's limit and idle's are shorter than the upload.
+#[test]
+fn an_answer_before_the_end_of_the_upload_ends_neither_the_upload_nor_its_limit() {
+    for is_complete in [true, false] {
+        world(limits().idle(5 * SECOND), async |world| {
+            let mut client = world.connect().await;
+            client.send(post("/accept", 3)).await;
+            for _ in 0..2 {
+                assert!(!client.is_closed().await);
+                world.pass(23 * SECOND - TICK).await;
+                client.send("x").await;
+                assert_eq!(world.cuts(), []);
+            }
+            if is_complete {
+                client.send("x").await;
+                assert_eq!(ACCEPTED.take().unwrap().to_bytes(), "xxx");
+                world.pass(5 * SECOND - TICK).await;
+                client.send(GET).await;
+                assert!(client.text().ends_with("hello"));
+                return;
+            }
+            let cut = (Limit::Body, Effect::Request);
+            is_cut_after(&world, &mut client, 23 * SECOND, cut).await;
+            assert!(client.is_closed().await);
+        });
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! HTTP/2.
 
+use crate::app::ACCEPTED;
 use crate::frames::*;
 use crate::world::{Client, SECOND, TICK, World, limits, settle, world};
 use std::time::Duration;
@@ -270,6 +271,32 @@ fn a_body_that_stops_after_the_head_of_the_answer_resets_the_stream() {
         let frames = is_cut_after(&world, &mut client, 23 * SECOND, cut).await;
         assert_eq!(kinds(&frames), [RST_STREAM]);
     });
+}
+
+#[test]
+fn an_answer_before_the_end_of_the_upload_ends_neither_the_upload_nor_its_limit() {
+    for is_complete in [true, false] {
+        world(limits().idle(5 * SECOND), async |world| {
+            let mut client = world.connect_http2().await;
+            client.send(post(1, "/accept")).await;
+            assert_eq!(kinds(&client.frames().await), [HEADERS, DATA]);
+            for _ in 0..2 {
+                world.pass(23 * SECOND - TICK).await;
+                client.send(data(1, 1)).await;
+                assert_eq!(world.cuts(), []);
+            }
+            if is_complete {
+                client.send(frame(DATA, END_STREAM, 1, b"x")).await;
+                assert_eq!(ACCEPTED.take().unwrap().to_bytes(), "xxx");
+                let cut = (Limit::Idle, Effect::SoftClose);
+                is_cut_after(&world, &mut client, 5 * SECOND, cut).await;
+                return;
+            }
+            let cut = (Limit::Body, Effect::Request);
+            let frames = is_cut_after(&world, &mut client, 23 * SECOND, cut).await;
+            assert_eq!(kinds(&frames), [RST_STREAM]);
+        });
+    }
 }
 
 #[test]

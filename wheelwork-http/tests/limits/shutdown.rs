@@ -35,24 +35,28 @@ fn a_shutdown_closes_idle_connections_and_waits_for_requests() {
 
 #[test]
 fn what_is_left_at_the_deadline_is_cut_and_reported() {
-    world(limits(), async |world| {
+    world(limits().body(None), async |world| {
         let mut http1 = world.connect().await;
         http1.send("GET /never HTTP/1.1\r\nhost: server\r\n\r\n").await;
         let mut http2 = world.connect_http2().await;
         http2.send(get(1, "/quiet")).await;
+        let mut upload = world.connect().await;
+        upload.send("POST /accept HTTP/1.1\r\nhost: server\r\ncontent-length: 2\r\n\r\n").await;
+        assert!(upload.text().ends_with("accepted"));
         let mut tunnel = world.connect().await;
         tunnel.send("GET /upgrade HTTP/1.1\r\nhost: server\r\nupgrade: echo\r\nconnection: upgrade\r\n\r\n").await;
         tunnel.text();
         world.server.shutdown();
         world.pass(31 * SECOND - TICK).await;
+        upload.send("x").await;
         assert_eq!(world.cuts(), []);
         assert!(!http1.is_closed().await && !tunnel.is_closed().await);
         world.pass(TICK).await;
-        assert_eq!(world.cuts(), [(Limit::Shutdown, Effect::Close); 3]);
-        for client in [&mut http1, &mut http2, &mut tunnel] {
+        assert_eq!(world.cuts(), [(Limit::Shutdown, Effect::Close); 4]);
+        for client in [&mut http1, &mut http2, &mut upload, &mut tunnel] {
             assert!(client.is_closed().await);
         }
-        assert_eq!(world.serving.await.unwrap().cut.len(), 3);
+        assert_eq!(world.serving.await.unwrap().cut.len(), 4);
         assert_eq!(world.server.connections(), 0);
     });
 }

@@ -253,18 +253,22 @@ impl Writer {
         }
     }
 
-    /// A request with a body in some chunks.
+    /// A request with a body in some chunks, which is answered at its end or at once.
     fn upload(&mut self, random: &mut Random, stop: Option<Stop>) {
+        let path = if random.one_in(2) { "/accept" } else { "/echo" };
         let chunks = 1 + random.below(4) as usize;
         let stream = self.stream;
         let header = match self.script.is_http2 {
-            true => frames::post(stream, "/echo"),
+            true => frames::post(stream, path),
             false => {
-                format!("POST /echo HTTP/1.1\r\nhost: server\r\ncontent-length: {chunks}\r\n\r\n")
+                format!("POST {path} HTTP/1.1\r\nhost: server\r\ncontent-length: {chunks}\r\n\r\n")
                     .into_bytes()
             }
         };
         self.header(random, header, None);
+        if stop.is_some() && path == "/echo" && !self.script.is_http2 {
+            self.script.answers -= 1; // 408
+        }
         let sent = if stop.is_some() { chunks - 1 } else { chunks };
         for chunk in 0..sent {
             self.now += pause(random, self.times.body);
