@@ -24,7 +24,7 @@ impl Conn {
     pub(crate) fn begin_protocol(self: &Arc<Self>, stage: Stage) {
         self.control().stage = stage;
         if stage == Stage::Http2 {
-            self.is_http2.store(true, Ordering::Relaxed);
+            self.set(Flags::HTTP2);
             self.header_since.store(0, Ordering::Relaxed); // the preface is no header
         }
         let now = self.now();
@@ -34,7 +34,7 @@ impl Conn {
 
     /// A request's header is complete.
     pub(crate) fn begin_request(&self) {
-        if !self.is_http2.load(Ordering::Relaxed) {
+        if !self.has(Flags::HTTP2) {
             self.header_since.store(0, Ordering::Relaxed);
         }
         self.begin_part();
@@ -67,14 +67,6 @@ impl Conn {
     /// A tunnel within HTTP/2 has ended. Its ticket is dropped afterwards.
     pub(crate) fn end_inner_tunnel(&self) {
         self.tunnels.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    /// Bytes of DATA have come. They count if they can only be those of tunnels.
-    #[inline]
-    pub(super) fn data_came(&self) {
-        if self.in_flight.load(Ordering::Relaxed) == self.tunnels.load(Ordering::Relaxed) {
-            self.touch();
-        }
     }
 
     /// A byte has passed through the tunnel.

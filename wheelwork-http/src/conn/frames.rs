@@ -18,6 +18,10 @@ pub(crate) struct Frames {
     left: usize,
     /// A header block has begun and not ended.
     in_block: bool,
+    /// The last HEADERS frame has begun a stream.
+    of_request: bool,
+    /// Since the last request, the begin of a frame that came alone was no request's.
+    is_doubted: bool,
     /// The last bytes had some of DATA.
     pub(super) had_data: bool,
     /// The highest stream with a header.
@@ -39,6 +43,7 @@ impl Frames {
     /// Follows some bytes.
     pub(crate) fn read(&mut self, mut bytes: &[u8]) -> Open {
         let mut is_former = self.is_open();
+        let mut came_alone = self.filled > 0;
         self.had_data = false;
         loop {
             let taken = self.left.min(bytes.len());
@@ -56,6 +61,8 @@ impl Frames {
             if self.filled < HEAD {
                 break;
             }
+            self.is_doubted |= came_alone;
+            came_alone = false;
             self.begin_payload();
         }
         match self.is_open() {
@@ -70,12 +77,20 @@ impl Frames {
         self.in_block || self.filled > 0 || in_frame
     }
 
+    /// Whether the header block of a new stream is open, or a frame that may be the first of one.
+    pub(super) fn in_request(&self) -> bool {
+        let in_frame = self.left > 0 && matches!(self.head[3], HEADERS | CONTINUATION);
+        self.of_request && (self.in_block || in_frame) || self.filled > 0 && !self.is_doubted
+    }
+
     fn begin_payload(&mut self) {
         let [high, middle, low, kind, flags, stream @ ..] = self.head;
         self.filled = 0;
         self.left = u32::from_be_bytes([0, high, middle, low]) as usize;
         if kind == HEADERS {
             let stream = u32::from_be_bytes(stream) & !(1 << 31);
+            self.of_request = stream > self.last_stream;
+            self.is_doubted &= !self.of_request;
             self.last_stream = self.last_stream.max(stream);
         }
         if kind == HEADERS || kind == CONTINUATION {
@@ -108,9 +123,14 @@ mod tests {
     fn a_header_block_goes_on_over_its_continuations() {
         let mut frames = Frames::default();
         assert_eq!(frames.read(&frame(HEADERS, 0, 5, 3)), Open::Begun);
+        assert!(frames.in_request());
         assert_eq!(frames.read(&frame(CONTINUATION, 0, 5, 0)), Open::Former);
+        assert!(frames.in_request());
         assert_eq!(frames.read(&frame(CONTINUATION, END_HEADERS, 5, 2)), Open::None);
         assert_eq!(frames.last_stream, 5);
+        assert!(!frames.in_request());
+        assert_eq!(frames.read(&frame(HEADERS, END_HEADERS, 5, 9)[..12]), Open::Begun);
+        assert!(!frames.in_request(), "trailers");
     }
 
     #[test]

@@ -14,12 +14,14 @@
 //   judge     what is due, and what follows
 //   desk      the register of connections
 //   frames    where HTTP/2's frames and header blocks end
+//   inbound   what the bytes of a client are
 //   stream    `Limited`, the socket
 mod address;
 mod check;
 mod desk;
 mod events;
 mod frames;
+mod inbound;
 mod judge;
 mod record;
 mod settings;

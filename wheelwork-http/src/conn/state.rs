@@ -9,7 +9,7 @@ use crate::meter::{Bounds, Meter, response_bounds};
 use crate::peer::Peer;
 use crate::time::{NEVER, after, nanos};
 use std::hash::BuildHasher;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
 use std::time::Duration;
@@ -26,24 +26,28 @@ pub(crate) struct Flags;
 
 impl Flags {
     /// The check has found a deadline that is due.
-    pub(crate) const DUE: u8 = 1;
+    pub(crate) const DUE: u16 = 1;
     /// The check was dropped: the timer was stopped.
-    pub(crate) const LOST: u8 = 1 << 1;
+    pub(crate) const LOST: u16 = 1 << 1;
     /// The handler's limit has passed, for the request without a record.
-    pub(crate) const CUT: u8 = 1 << 2;
+    pub(crate) const CUT: u16 = 1 << 2;
     /// The socket fails from now on.
-    pub(crate) const ABORT: u8 = 1 << 3;
+    pub(crate) const ABORT: u16 = 1 << 3;
     /// The socket takes its leave before it fails: it says why, or forgets what was not sent.
-    pub(crate) const FAREWELL: u8 = 1 << 4;
+    pub(crate) const FAREWELL: u16 = 1 << 4;
     /// The connection is a tunnel, or becomes one.
-    pub(crate) const TUNNEL: u8 = 1 << 5;
+    pub(crate) const TUNNEL: u16 = 1 << 5;
     /// The server shuts down.
-    pub(crate) const SHUTDOWN: u8 = 1 << 6;
+    pub(crate) const SHUTDOWN: u16 = 1 << 6;
     /// The server needs room.
-    pub(crate) const ROOM: u8 = 1 << 7;
+    pub(crate) const ROOM: u16 = 1 << 7;
+    /// The protocol is HTTP/2.
+    pub(crate) const HTTP2: u16 = 1 << 8;
+    /// HTTP/2: the header of a request has begun and not ended.
+    pub(super) const HEADER: u16 = 1 << 9;
 
     /// What the task of the connection must attend to.
-    pub(crate) const NEWS: u8 = Self::DUE | Self::LOST | Self::SHUTDOWN | Self::ROOM;
+    pub(crate) const NEWS: u16 = Self::DUE | Self::LOST | Self::SHUTDOWN | Self::ROOM;
 }
 
 /// What the connection speaks.
@@ -88,16 +92,15 @@ pub(crate) struct Conn {
     pub(crate) in_flight: AtomicU32,
     /// Those in flight that are tunnels within HTTP/2.
     pub(super) tunnels: AtomicU32,
-    pub(crate) flags: AtomicU8,
+    pub(crate) flags: AtomicU16,
     /// A `Writing`.
     writing: AtomicU8,
     /// Whether a route has changed the limits of the response that is sent.
     pub(crate) has_own_response: AtomicBool,
-    pub(crate) is_http2: AtomicBool,
     pub(super) born: u64,
     /// The next check. Written under the lock.
     pub(super) armed: AtomicU64,
-    /// The first byte of an incomplete header.
+    /// The first byte of an incomplete header, or of another frame of HTTP/2.
     pub(crate) header_since: AtomicU64,
     /// The end of the last request; in a tunnel, or if only tunnels within HTTP/2 are left, the last byte.
     pub(crate) idle_since: AtomicU64,
@@ -166,10 +169,9 @@ impl Conn {
             place: AtomicU32::new(u32::MAX),
             in_flight: AtomicU32::new(0),
             tunnels: AtomicU32::new(0),
-            flags: AtomicU8::new(0),
+            flags: AtomicU16::new(0),
             writing: AtomicU8::new(Writing::Free as u8),
             has_own_response: AtomicBool::new(false),
-            is_http2: AtomicBool::new(false),
             born,
             armed: AtomicU64::new(NEVER),
             header_since: AtomicU64::new(0),
@@ -201,16 +203,16 @@ impl Conn {
     }
 
     #[inline]
-    pub(crate) fn has(&self, flags: u8) -> bool {
+    pub(crate) fn has(&self, flags: u16) -> bool {
         self.flags.load(Ordering::Relaxed) & flags != 0
     }
 
-    pub(crate) fn set(&self, flags: u8) {
+    pub(crate) fn set(&self, flags: u16) {
         self.flags.fetch_or(flags, Ordering::Relaxed);
     }
 
     /// Returns which of the flags were set.
-    pub(crate) fn take(&self, flags: u8) -> u8 {
+    pub(crate) fn take(&self, flags: u16) -> u16 {
         self.flags.fetch_and(!flags, Ordering::Relaxed) & flags
     }
 
@@ -235,7 +237,7 @@ impl Conn {
 
     /// Sets flags and wakes the task. A task that polls at the same time registers its waker before it reads the
     /// flags, under the same lock.
-    pub(crate) fn notify(&self, flags: u8) {
+    pub(crate) fn notify(&self, flags: u16) {
         self.set(flags);
         let wakers = {
             let control = self.control();
@@ -330,7 +332,7 @@ impl Conn {
         let in_flight = self.in_flight.load(Ordering::Acquire);
         let has_only_tunnels = in_flight > 0 && in_flight == self.tunnels.load(Ordering::Relaxed);
         let is_busy = in_flight > 0 && !has_only_tunnels
-            || self.header_since.load(Ordering::Relaxed) > 0
+            || self.has_header(control.closing.is_some())
             || self.writing() == Writing::Waits;
         let since = self.idle_since.load(Ordering::Relaxed);
         match control.closing {
@@ -341,6 +343,14 @@ impl Conn {
                 (after(since.max(closing_since), Some(LINGER)), Due::Idle)
             }
             None => (after(since, self.limits().idle), Due::Idle),
+        }
+    }
+
+    /// Whether the header of a request has begun. Over HTTP/2, one that ends after a soft close may begin none.
+    fn has_header(&self, is_closing: bool) -> bool {
+        match self.has(Flags::HTTP2) {
+            true => self.has(Flags::HEADER) && !is_closing,
+            false => self.header_since.load(Ordering::Relaxed) > 0,
         }
     }
 

@@ -4,8 +4,8 @@
 //! itself, because the connection's task has ended then.
 
 use super::desk::Desk;
-use super::frames::{Frames, Open};
-use super::state::{Conn, Flags, UNSTAMPED, Writing};
+use super::frames::Frames;
+use super::state::{Conn, Flags, Writing};
 use crate::error::LimitPassed;
 use crate::limit::Limit;
 use crate::listener::Socket;
@@ -79,28 +79,6 @@ impl<S> Limited<S> {
         // The preface is no frame.
         let frames = is_http2.then(Frames::default);
         self.extra = Some(Box::new(Extra { prefix, frames }));
-    }
-}
-
-impl<S> Limited<S> {
-    /// What to note of bytes that were read.
-    #[inline]
-    fn read(extra: &mut Option<Box<Extra>>, conn: &Conn, bytes: &[u8]) {
-        if let Some(frames) = extra.as_mut().and_then(|extra| extra.frames.as_mut()) {
-            let open = frames.read(bytes);
-            if frames.had_data {
-                conn.data_came();
-            }
-            match open {
-                Open::None => conn.header_since.store(0, Ordering::Relaxed),
-                Open::Begun => conn.header_since.store(UNSTAMPED, Ordering::Relaxed),
-                Open::Former => {}
-            }
-        } else if conn.in_flight.load(Ordering::Relaxed) == 0
-            && conn.header_since.load(Ordering::Relaxed) == 0
-        {
-            conn.header_since.store(UNSTAMPED, Ordering::Relaxed);
-        }
     }
 }
 
@@ -267,11 +245,8 @@ impl<S: Socket> AsyncRead for Limited<S> {
         let polled = this.stream.poll_read(cx, buffer);
         match polled {
             Poll::Ready(Ok(())) if buffer.filled().len() > before => {
-                if conn.has(Flags::TUNNEL) {
-                    conn.touch();
-                } else {
-                    Self::read(this.extra, conn, &buffer.filled()[before..]);
-                }
+                let frames = this.extra.as_mut().and_then(|extra| extra.frames.as_mut());
+                conn.came(frames, &buffer.filled()[before..]);
                 polled
             }
             Poll::Pending => self.waits(Half::Reader, cx),

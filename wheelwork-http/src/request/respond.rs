@@ -7,7 +7,7 @@ use super::own_limits::OwnLimits;
 use super::request_body::RequestBody;
 use super::response_body::ResponseBody;
 use super::ticket::Ticket;
-use crate::conn::{Conn, Record};
+use crate::conn::{Conn, Flags, Record};
 use crate::limits::RequestLimits;
 use http::header::CONTENT_TYPE;
 use http::{Method, Request, Response, StatusCode};
@@ -16,7 +16,6 @@ use hyper::body::Incoming;
 use pin_project_lite::pin_project;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use tower_service::Service;
 
@@ -39,7 +38,7 @@ impl<S: App> hyper::service::Service<Request<Incoming>> for Respond<S> {
     type Future = Responding<S::Future, S::Body, S::Error>;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        let is_http2 = self.conn.is_http2.load(Ordering::Relaxed);
+        let is_http2 = self.conn.has(Flags::HTTP2);
         let kind = Kind {
             is_http2,
             is_connect: request.method() == Method::CONNECT,

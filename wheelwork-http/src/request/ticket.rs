@@ -116,7 +116,7 @@ impl Ticket {
             Some(record) => record.head_sent(own.copied()),
             None => self.conn.handler_since.store(0, Ordering::Relaxed),
         }
-        if self.conn.is_http2.load(Ordering::Relaxed) {
+        if self.conn.has(Flags::HTTP2) {
             return;
         }
         let own = own.copied().or_else(|| self.record.as_ref()?.own_limits());

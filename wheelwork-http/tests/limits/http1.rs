@@ -126,6 +126,30 @@ fn an_idle_connection_is_closed_and_a_request_restarts_the_clock() {
     });
 }
 
+/// RFC 9112 section 2.2: some clients send CRLF after the body of a POST.
+#[test]
+fn empty_lines_begin_no_header_and_no_request() {
+    world(limits(), async |world| {
+        let mut client = world.connect().await;
+        for part in ["\r\n", &post("/echo", 1), "x"] {
+            client.send(part).await;
+        }
+        assert!(client.text().ends_with("1 bytes"));
+        client.send("\r\n").await;
+        world.pass(39 * SECOND).await;
+        assert_eq!(world.cuts(), []);
+        client.send(GET).await;
+        assert!(client.text().ends_with("hello"));
+        for _ in 0..3 {
+            world.pass(10 * SECOND).await;
+            client.send("\r\n").await;
+        }
+        let cut = (Limit::Idle, Effect::SoftClose);
+        is_cut_after(&world, &mut client, 10 * SECOND, cut).await;
+        assert!(client.is_closed().await);
+    });
+}
+
 #[test]
 fn an_idle_limit_shorter_than_a_handler_does_not_cut_the_handler_off() {
     world(limits().idle(SECOND), async |world| {

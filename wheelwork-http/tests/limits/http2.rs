@@ -129,6 +129,58 @@ fn a_connection_without_streams_is_closed_by_goaway() {
     });
 }
 
+/// Each message ends a frame and begins the next, so that some frame is always open.
+#[test]
+fn frames_that_are_no_request_do_not_hide_a_connection() {
+    let ping = frame(PING, ACK, 0, &[0; 8]);
+    let shifted = [&ping[5..], &ping[..5]].concat();
+    let trailers = frame(HEADERS, END_HEADERS | END_STREAM, 1, &[]);
+    let ended = [&data(1, 1)[..], &trailers, &data(1, 1)[..9]].concat();
+    for (first, then) in [(&ping[..5], shifted), (&data(1, 1)[..9], ended[9..].to_vec())] {
+        world(limits(), async |world| {
+            let mut client = world.connect_http2().await;
+            client.send([&get(1, "/"), first].concat()).await;
+            client.frames().await;
+            for _ in 0..39 {
+                world.pass(SECOND).await;
+                client.send(&then).await;
+                assert_eq!(world.cuts(), []);
+            }
+            world.pass(SECOND).await;
+            assert_eq!(world.cuts(), [(Limit::Idle, Effect::SoftClose)]);
+            for _ in 0..4 {
+                world.pass(SECOND).await;
+                client.send(&then).await;
+            }
+            let cut = (Limit::Idle, Effect::Close);
+            is_cut_after(&world, &mut client, SECOND, cut).await;
+            assert!(client.is_closed().await);
+        });
+    }
+}
+
+/// The idle limit is shorter than the header's.
+#[test]
+fn the_header_of_a_request_is_not_idle_but_one_that_is_refused_is() {
+    world(limits().idle(3 * SECOND), async |world| {
+        let mut client = world.connect_http2().await;
+        let header = get(1, "/");
+        client.send(&header[..12]).await;
+        world.pass(10 * SECOND).await;
+        client.send(&header[12..]).await;
+        assert_eq!(kinds(&client.frames().await), [HEADERS, DATA]);
+        // Without a method.
+        let header = frame(HEADERS, END_HEADERS | END_STREAM, 3, &block("GET", "/")[1..]);
+        client.send(&header[..12]).await;
+        world.pass(10 * SECOND).await;
+        client.send(&header[12..]).await;
+        assert_eq!(kinds(&client.frames().await), [RST_STREAM]);
+        assert_eq!(world.cuts(), []);
+        world.pass(TICK).await;
+        assert_eq!(world.cuts(), [(Limit::Idle, Effect::SoftClose)]);
+    });
+}
+
 #[test]
 fn a_client_that_ignores_goaway_is_closed() {
     world(limits(), async |world| {

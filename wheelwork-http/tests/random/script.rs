@@ -72,16 +72,19 @@ enum Stop {
     Handler,
     Reading,
     Idle,
+    /// Sends bytes that are no request.
+    Hiding,
     Tunnel,
 }
 
-const STOPS: [Stop; 7] = [
+const STOPS: [Stop; 8] = [
     Stop::Silent,
     Stop::Header,
     Stop::Body,
     Stop::Handler,
     Stop::Reading,
     Stop::Idle,
+    Stop::Hiding,
     Stop::Tunnel,
 ];
 
@@ -103,7 +106,7 @@ pub(crate) fn script(random: &mut Random, times: &Times) -> Script {
         now: begin,
         stream: 1,
     };
-    let stop = random.one_in(2).then(|| STOPS[random.below(7) as usize]);
+    let stop = random.one_in(2).then(|| STOPS[random.below(8) as usize]);
     if stop == Some(Stop::Silent) {
         return writer.cut(times.handshake, Limit::Handshake);
     }
@@ -162,13 +165,17 @@ pub(crate) fn script(random: &mut Random, times: &Times) -> Script {
                 writer.cut(times.response, Limit::Response)
             }
         }
-        Some(Stop::Silent | Stop::Idle) => {
+        Some(Stop::Silent | Stop::Idle | Stop::Hiding) => {
             // Its last request ended before the pause, or it has sent only the preface.
             if writer.script.sends.is_empty() {
                 return Script { end: writer.now, ..writer.script };
             }
             let last = writer.script.sends.last().map_or(begin, |&(at, _)| at);
             writer.now = last;
+            if stop == Some(Stop::Hiding) {
+                writer.hide(random, last + times.idle);
+                writer.now = last;
+            }
             writer.cut(times.idle, Limit::Idle)
         }
     }
@@ -250,6 +257,29 @@ impl Writer {
         for _ in 0..random.below(4) {
             self.now += pause(random, self.times.tunnel);
             self.send(if self.script.is_http2 { frames::data(stream, 1) } else { b"x".to_vec() });
+        }
+    }
+
+    /// Ends a frame and begins the next one in each message, or sends empty lines.
+    fn hide(&mut self, random: &mut Random, end: u64) {
+        let frame = match random.below(2) {
+            0 if self.stream > 1 => frames::data(self.stream - 2, 1),
+            _ => frames::frame(frames::PING, frames::ACK, 0, &[0; 8]),
+        };
+        let cut = 1 + random.below(9) as usize;
+        let mut message = frame[..cut].to_vec();
+        for number in 0.. {
+            let most = self.times.header.min(self.times.idle);
+            // The first begin of a frame may be a request's.
+            self.now += if number < 2 { 1 } else { pause(random, most) };
+            if self.now + 1 >= end {
+                // The header's limit is not to be the first.
+                self.now = end - 1;
+                let rest = if self.script.is_http2 { frame[cut..].to_vec() } else { Vec::new() };
+                return self.send(rest);
+            }
+            self.send(if self.script.is_http2 { message } else { b"\r\n".to_vec() });
+            message = [&frame[cut..], &frame[..cut]].concat();
         }
     }
 
