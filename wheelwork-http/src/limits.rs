@@ -187,6 +187,8 @@ impl Limits {
     /// handler, and this limit may be shorter than [`body`](Self::body). If all limits of the body are off, this one
     /// also runs during the wait. At the end, the handler's future is dropped, and the answer is 503, or what
     /// [`handler_status`](Self::handler_status) says. A gRPC call is answered with the status `DEADLINE_EXCEEDED`.
+    /// If its caller has sent a `grpc-timeout`, it also ends at that time after the header. That clock never begins
+    /// anew, and runs without this limit too.
     #[must_use]
     pub fn handler(self, limit: impl Into<Option<Duration>>) -> Self {
         self.for_each_request(|request| request.handler(limit))

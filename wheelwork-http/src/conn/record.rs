@@ -25,6 +25,8 @@ struct Live {
     /// Since when the handler works; 0 is not now. While it waits for the body, this clock stands still, and
     /// begins anew afterwards.
     handler_since: u64,
+    /// The end of the call, by its caller; 0 is none, or the head of the answer is there.
+    call_end: u64,
     /// The first wait for the body; 0 is none.
     body_since: u64,
     body: Meter,
@@ -60,7 +62,7 @@ impl Live {
     }
 
     /// The deadlines of the body and the response, which have meters, and of the others.
-    fn deadlines(&self, limits: &RequestLimits) -> [(u64, Due); 4] {
+    fn deadlines(&self, limits: &RequestLimits) -> [(u64, Due); 5] {
         let begun = |since, limit| if since == 0 { NEVER } else { after(since, limit) };
         let total = if self.body.is_waiting() { limits.body_total } else { None };
         // Some limit always runs: without one for the body, the handler's goes on.
@@ -68,6 +70,7 @@ impl Live {
             if self.body.is_waiting() && limits.limit_the_body() { None } else { limits.handler };
         [
             (begun(self.handler_since, handler), Due::Handler),
+            (if self.call_end == 0 { NEVER } else { self.call_end }, Due::Handler),
             (begun(self.body_since, total), Due::BodyTotal),
             (self.body.deadline(&body_bounds(limits)), Due::Body),
             (self.response.deadline(&response_bounds(limits)), Due::Response),
@@ -156,10 +159,16 @@ impl Record {
         Some(after(now, live.limits(server).handler))
     }
 
+    /// The call ends then, unless the head of its answer is there.
+    pub(crate) fn caller_waits_until(&self, deadline: u64) {
+        self.live().call_end = deadline;
+    }
+
     /// The head of the answer is there, perhaps with limits for the rest.
     pub(crate) fn head_sent(&self, own: Option<RequestLimits>) {
         let mut live = self.live();
         live.handler_since = 0;
+        live.call_end = 0;
         if let Some(own) = own {
             live.own = Some(Box::new(own));
         }

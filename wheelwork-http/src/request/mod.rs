@@ -6,6 +6,7 @@
 //   request_body   the body that the service reads
 //   response_body  the body that hyper sends
 //   executor       the task of an HTTP/2 stream
+//   grpc           which requests are calls of gRPC, and their deadline
 //   answer         the answers of limits
 //   app            the services that a server takes
 //   own_limits     the limits of a request, for its service
@@ -14,6 +15,7 @@ mod answer;
 mod app;
 mod chunk;
 mod executor;
+mod grpc;
 mod own_limits;
 mod request_body;
 mod respond;

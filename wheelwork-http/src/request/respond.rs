@@ -3,13 +3,13 @@
 use super::answer::answer;
 use super::app::App;
 use super::executor::{tell_record, tell_tunnel};
+use super::grpc;
 use super::own_limits::OwnLimits;
 use super::request_body::RequestBody;
 use super::response_body::ResponseBody;
 use super::ticket::Ticket;
 use crate::conn::{Conn, Flags, Record};
 use crate::limits::RequestLimits;
-use http::header::CONTENT_TYPE;
 use http::{Method, Request, Response, StatusCode};
 use http_body::Body;
 use hyper::body::Incoming;
@@ -42,7 +42,7 @@ impl<S: App> hyper::service::Service<Request<Incoming>> for Respond<S> {
         let kind = Kind {
             is_http2,
             is_connect: request.method() == Method::CONNECT,
-            is_grpc: is_http2 && is_grpc(&request),
+            is_grpc: is_http2 && grpc::is_grpc(request.headers()),
         };
         if self.conn.settings.tells_peer {
             request.extensions_mut().insert(self.conn.peer());
@@ -57,6 +57,9 @@ impl<S: App> hyper::service::Service<Request<Incoming>> for Respond<S> {
             request.extensions_mut().insert(OwnLimits::new(&self.conn, record));
         }
         let ticket = Ticket::new(&self.conn, record);
+        if let Some(timeout) = kind.is_grpc.then(|| grpc::timeout(request.headers())).flatten() {
+            ticket.link().iter().for_each(|link| link.caller_waits(timeout));
+        }
         let request = request.map(|incoming| RequestBody::new(incoming, &ticket));
         let mut service = self.service.clone();
         let mut cx = Context::from_waker(Waker::noop());
@@ -67,11 +70,6 @@ impl<S: App> hyper::service::Service<Request<Incoming>> for Respond<S> {
         };
         Responding { state, ticket: Some(ticket), kind, is_first: true }
     }
-}
-
-fn is_grpc(request: &Request<Incoming>) -> bool {
-    let kind = request.headers().get(CONTENT_TYPE);
-    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
 }
 
 /// Calls a service that was not ready.

@@ -7,6 +7,7 @@ use crate::time::after;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
+use std::time::Duration;
 
 /// A request with a record, and its connection, whose check must come in time.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +19,13 @@ pub(super) struct Link<'a> {
 impl Link<'_> {
     fn server(&self) -> &RequestLimits {
         &self.conn.limits().request
+    }
+
+    /// The caller of gRPC waits for so long.
+    pub(super) fn caller_waits(&self, timeout: Duration) {
+        let deadline = after(self.conn.now(), Some(timeout));
+        self.record.caller_waits_until(deadline);
+        self.conn.arm(deadline);
     }
 
     /// The handler waits for the body. Returns the limit that has passed.

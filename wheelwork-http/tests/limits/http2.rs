@@ -4,7 +4,7 @@ use crate::app::ACCEPTED;
 use crate::frames::*;
 use crate::world::{Client, SECOND, TICK, World, limits, settle, world};
 use std::time::Duration;
-use wheelwork_http::{Effect, Limit, Rate};
+use wheelwork_http::{Effect, Limit, Limits, Rate};
 
 /// The limit has passed exactly at `after`. Returns the frames that came then.
 async fn is_cut_after(
@@ -222,6 +222,56 @@ fn a_grpc_call_is_answered_with_deadline_exceeded() {
         let cut = (Limit::Handler, Effect::Request);
         let frames = is_cut_after(&world, &mut client, 60 * SECOND, cut).await;
         assert_eq!(frames[0].payload[0], 0x88, ":status 200");
+    });
+}
+
+/// A call of gRPC with this `grpc-timeout`.
+fn call(path: &str, flags: u8, timeout: &str) -> Vec<u8> {
+    let mut block = block("POST", path);
+    block.extend([0x0f, 0x10, 16]); // content-type
+    block.extend(b"application/grpc");
+    block.extend([0x00, 12]);
+    block.extend(b"grpc-timeout");
+    block.push(timeout.len() as u8);
+    block.extend(timeout.as_bytes());
+    frame(HEADERS, END_HEADERS | flags, 1, &block)
+}
+
+#[test]
+fn a_grpc_call_ends_at_the_sooner_of_its_callers_deadline_and_the_handlers() {
+    for (timeout, seconds) in [("5S", 5), ("90S", 60), ("no time", 60)] {
+        world(limits(), async |world| {
+            let mut client = world.connect_http2().await;
+            client.send(call("/never", END_STREAM, timeout)).await;
+            let cut = (Limit::Handler, Effect::Request);
+            let frames = is_cut_after(&world, &mut client, seconds * SECOND, cut).await;
+            assert_eq!(frames[0].payload[0], 0x88, ":status 200");
+            assert_eq!(frames[0].flags & END_STREAM, END_STREAM);
+        });
+    }
+}
+
+#[test]
+fn a_callers_deadline_does_not_begin_anew_with_a_chunk_and_runs_without_limits() {
+    world(Limits::none(), async |world| {
+        let mut client = world.connect_http2().await;
+        client.send(call("/echo", 0, "50S")).await;
+        for _ in 0..4 {
+            world.pass(10 * SECOND).await;
+            client.send(data(1, 1)).await;
+        }
+        let cut = (Limit::Handler, Effect::Request);
+        is_cut_after(&world, &mut client, 10 * SECOND, cut).await;
+    });
+}
+
+#[test]
+fn a_callers_deadline_spares_an_answer_that_has_begun() {
+    world(limits(), async |world| {
+        let mut client = world.connect_http2().await;
+        client.send(call("/quiet", END_STREAM, "5S")).await;
+        world.pass(30 * SECOND).await;
+        assert_eq!(world.cuts(), []);
     });
 }
 
