@@ -38,7 +38,7 @@ impl Rate {
 /// | [`handshake`](Self::handshake) | 10 s | from accept to the first byte after the TLS handshake, and to the known protocol | close |
 /// | [`header`](Self::header) | 10 s | from the first byte of a header to its end | 408 or GOAWAY, close |
 /// | [`body`](Self::body) | 30 s | while the handler waits for the next chunk of the body | 408 |
-/// | [`body_rate`](Self::body_rate) | 500 bytes/s over 20 s | the same | 408 |
+/// | [`body_rate`](Self::body_rate) | 500 bytes/s over 20 s | the same, until the head of the response is sent | 408 |
 /// | [`body_total`](Self::body_total) | off | from the first wait for the body | 408 |
 /// | [`handler`](Self::handler) | 60 s | from the header, or the last chunk of the body, to the answer's head | 503 |
 /// | [`response`](Self::response) | 60 s | while a write waits and the client takes no byte | reset |
@@ -171,6 +171,11 @@ impl Limits {
     }
 
     /// The least rate of a request's body, while the handler waits for it. It ends as [`body`](Self::body) does.
+    ///
+    /// Once the head of the response is sent, it does not run any more: a call that streams in both directions may say
+    /// little. It goes on if the response carries [`RequestLimits`], or if [`OwnLimits`](crate::OwnLimits) are changed
+    /// afterwards. This is no way around the limits: [`body`](Self::body) still ends a body that makes no progress, and
+    /// [`age`](Self::age) its connection.
     #[must_use]
     pub fn body_rate(self, least: impl Into<Option<Rate>>) -> Self {
         self.for_each_request(|request| request.body_rate(least))

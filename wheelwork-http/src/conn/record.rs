@@ -30,6 +30,8 @@ struct Live {
     /// The first wait for the body; 0 is none.
     body_since: u64,
     body: Meter,
+    /// The head of the answer was sent, and no limits for the rest with it: the body has no least rate any more.
+    is_free: bool,
     /// Runs while a chunk is not sent (HTTP/2).
     response: Meter,
     /// The bytes that h2 has and has not sent.
@@ -72,9 +74,14 @@ impl Live {
             (begun(self.handler_since, handler), Due::Handler),
             (if self.call_end == 0 { NEVER } else { self.call_end }, Due::Handler),
             (begun(self.body_since, total), Due::BodyTotal),
-            (self.body.deadline(&body_bounds(limits)), Due::Body),
+            (self.body.deadline(&self.body_bounds(limits)), Due::Body),
             (self.response.deadline(&response_bounds(limits)), Due::Response),
         ]
+    }
+
+    fn body_bounds(&self, limits: &RequestLimits) -> Bounds {
+        let rate = if self.is_free { None } else { limits.body_rate };
+        Bounds { pause: (limits.body, Limit::Body), rate: (rate, Limit::BodyRate) }
     }
 }
 
@@ -84,10 +91,6 @@ enum Due {
     BodyTotal,
     Body,
     Response,
-}
-
-fn body_bounds(limits: &RequestLimits) -> Bounds {
-    Bounds { pause: (limits.body, Limit::Body), rate: (limits.body_rate, Limit::BodyRate) }
 }
 
 impl Record {
@@ -124,7 +127,10 @@ impl Record {
             let passed = match due {
                 Due::Handler => Some(Limit::Handler),
                 Due::BodyTotal => Some(Limit::BodyTotal),
-                Due::Body => live.body.judge(&body_bounds(&limits), now),
+                Due::Body => {
+                    let bounds = live.body_bounds(&limits);
+                    live.body.judge(&bounds, now)
+                }
                 Due::Response => live.response.judge(&response_bounds(&limits), now),
             };
             if let Some(limit) = passed {
@@ -169,6 +175,7 @@ impl Record {
         let mut live = self.live();
         live.handler_since = 0;
         live.call_end = 0;
+        live.is_free = own.is_none();
         if let Some(own) = own {
             live.own = Some(Box::new(own));
         }
@@ -183,6 +190,7 @@ impl Record {
     pub(crate) fn set_own(&self, own: RequestLimits) -> u64 {
         let mut live = self.live();
         live.own = Some(Box::new(own));
+        live.is_free = false;
         live.deadline(&own)
     }
 

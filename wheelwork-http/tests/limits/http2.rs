@@ -401,6 +401,23 @@ fn an_answer_before_the_end_of_the_upload_ends_neither_the_upload_nor_its_limit(
     }
 }
 
+/// A call in both directions that says little, each 5 s.
+#[test]
+fn a_body_has_no_least_rate_once_the_head_of_the_answer_is_sent() {
+    let rate = Rate::new(500, 20 * SECOND);
+    world(limits().body_rate(rate), async |world| {
+        let mut client = world.connect_http2().await;
+        client.send(post(1, "/early")).await;
+        for _ in 0..20 {
+            world.pass(5 * SECOND).await;
+            client.send(data(1, 10)).await;
+        }
+        assert_eq!(world.cuts(), []);
+        world.pass(23 * SECOND).await;
+        assert_eq!(world.cuts(), [(Limit::Body, Effect::Request)], "no progress at all");
+    });
+}
+
 #[test]
 fn a_body_below_the_least_rate_is_cut_and_one_at_the_rate_is_not() {
     let rate = Rate::new(100, 10 * SECOND);
