@@ -1,8 +1,10 @@
 //! `Listener`: where connections come from; `Handshake`: what comes before HTTP.
 
 use crate::peer::Peer;
+use socket2::{SockRef, TcpKeepalive};
 use std::future::{Ready, ready};
 use std::io;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -75,11 +77,24 @@ impl Listener for TcpListener {
 #[cfg(any(target_os = "android", target_os = "linux"))]
 const UNSENT: u32 = 128 * 1024;
 
-/// A socket without these options is only slower.
+/// A client that is silent for so long is probed, and then again after each interval. One that has vanished answers none.
+const KEEPALIVE: TcpKeepalive =
+    TcpKeepalive::new().with_time(Duration::from_secs(60)).with_interval(Duration::from_secs(15));
+
+/// The longest time in which a client acknowledges nothing, or answers no probe, or takes no byte.
+#[cfg(any(target_os = "android", target_os = "linux"))]
+const USER_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// A socket without these options is only slower, or found dead later.
 fn set_options(socket: &TcpStream) {
     let _ = socket.set_nodelay(true);
+    let socket = SockRef::from(socket);
+    let _ = socket.set_tcp_keepalive(&KEEPALIVE);
     #[cfg(any(target_os = "android", target_os = "linux"))]
-    let _ = socket2::SockRef::from(socket).set_tcp_notsent_lowat(UNSENT);
+    {
+        let _ = socket.set_tcp_notsent_lowat(UNSENT);
+        let _ = socket.set_tcp_user_timeout(Some(USER_TIMEOUT));
+    }
 }
 
 #[cfg(unix)]
@@ -89,5 +104,27 @@ impl Listener for tokio::net::UnixListener {
     async fn accept(&mut self) -> io::Result<(Ready<io::Result<tokio::net::UnixStream>>, Peer)> {
         let (socket, _) = Self::accept(self).await?;
         Ok((ready(Ok(socket)), Peer::Local))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_kernel_finds_a_client_that_has_vanished() {
+        let mut listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (client, accepted) =
+            tokio::join!(TcpStream::connect(address), Listener::accept(&mut listener));
+        let socket = accepted.unwrap().0.await.unwrap();
+        assert!(SockRef::from(&socket).keepalive().unwrap());
+        #[cfg(target_os = "linux")]
+        {
+            let socket = SockRef::from(&socket);
+            assert_eq!(socket.tcp_keepalive_time().unwrap(), Duration::from_secs(60));
+            assert_eq!(socket.tcp_user_timeout().unwrap(), Some(USER_TIMEOUT));
+        }
+        drop(client);
     }
 }
