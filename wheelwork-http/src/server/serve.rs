@@ -52,7 +52,7 @@ pub fn serve<L: Listener, S: App>(listener: L, service: S, limits: Limits) -> Se
         tells_peer: false,
         tells_limits: false,
         http1: http1::Builder::new(),
-        http2: http2::Builder::new(Executor(())),
+        http2,
         desk: Desk::new(),
         signal: NoSignal(()),
     }
@@ -247,8 +247,7 @@ async fn accept_all<L: Listener, S: App>(mut listener: L, service: S, shared: Ar
         match listener.accept().await {
             Ok((handshake, peer)) => {
                 backoff.reset();
-                wait_for_room(&shared).await;
-                if let Some(member) = admit(&shared, peer) {
+                if let Some(member) = admit(&shared, peer).await {
                     let (shared, service) = (shared.clone(), service.clone());
                     tokio::spawn(Drive::<L::Handshake, S>::new(shared, handshake, member, service));
                 }

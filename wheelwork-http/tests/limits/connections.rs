@@ -91,6 +91,25 @@ fn too_many_connections_from_one_address_are_refused() {
     });
 }
 
+/// All of 127.0.0.0/8 is the machine's own on Linux.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_connection_that_is_refused_makes_nobody_leave() {
+    world(limits().connections(2).connections_per_address(1), async |world| {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+        let _other = socket.connect(world.address).await.unwrap();
+        let mut first = world.connect().await;
+        for _ in 0..20 {
+            assert!(world.connect().await.is_closed().await);
+        }
+        assert_eq!(world.cuts(), [(Limit::ConnectionsPerAddress, Effect::Refused); 20]);
+        assert_eq!(world.server.connections(), 2);
+        first.send(GET).await;
+        assert!(first.text().ends_with("hello"));
+    });
+}
+
 #[test]
 fn a_request_knows_its_peer() {
     world(limits(), async |world| {
