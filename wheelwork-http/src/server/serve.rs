@@ -22,6 +22,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use wheelwork::{BuildError, HashedWheelTimer};
 
+/// HTTP/2's window of a connection: that of four streams, by hyper's default. So a stream whose service does not read
+/// leaves the others room.
+const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
+
 /// Serves HTTP/1 and HTTP/2 on the connections of `listener`, within `limits`.
 ///
 /// `service` is a tower service that is cloned for each connection and request: axum's `Router`, tonic's
@@ -42,6 +46,8 @@ use wheelwork::{BuildError, HashedWheelTimer};
 /// # }
 /// ```
 pub fn serve<L: Listener, S: App>(listener: L, service: S, limits: Limits) -> Serve<L, S> {
+    let mut http2 = http2::Builder::new(Executor(()));
+    http2.initial_connection_window_size(CONNECTION_WINDOW);
     Serve {
         listener,
         service,
@@ -263,14 +269,15 @@ async fn accept_all<L: Listener, S: App>(mut listener: L, service: S, shared: Ar
     }
 }
 
-/// Makes a connection known to the server, unless there are too many from its address.
-fn admit(shared: &Shared, peer: Peer) -> Option<Member> {
+/// Makes a connection known to the server, unless there are too many from its address. Only then makes room for it.
+async fn admit(shared: &Shared, peer: Peer) -> Option<Member> {
     let Shared { settings, desk, .. } = shared;
     if desk.admit(&peer, settings.limits.connections_per_address).is_err() {
         let limit = Limit::ConnectionsPerAddress;
         settings.report(limit, Effect::Refused, &peer, Duration::ZERO, 0);
         return None;
     }
+    wait_for_room(shared).await;
     Some(Member::enter(desk, Conn::accept(settings.clone(), peer)))
 }
 

@@ -326,6 +326,20 @@ fn a_body_that_stops_is_answered_with_408() {
 }
 
 #[test]
+fn a_stream_that_nobody_reads_leaves_the_others_room() {
+    world(limits(), async |world| {
+        let mut client = world.connect_http2().await;
+        client.send(post(1, "/hold")).await;
+        for _ in 0..64 {
+            client.send(data(1, 16 * 1024)).await; // all that the stream's window has
+        }
+        client.send([post(3, "/echo"), frame(DATA, END_STREAM, 3, b"x")].concat()).await;
+        let frames = client.frames().await;
+        assert!(frames.iter().any(|frame| frame.payload == b"1 bytes"), "{frames:?}");
+    });
+}
+
+#[test]
 fn a_handler_that_answers_just_in_time_is_spared() {
     world(limits().handler(5 * SECOND).body(None), async |world| {
         let mut client = world.connect_http2().await;
