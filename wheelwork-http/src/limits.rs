@@ -271,7 +271,7 @@ impl Limits {
     }
 
     /// The most connections from one address, or from one /64 network of IPv6. A further one is closed
-    /// immediately. Behind a proxy all connections have the proxy's address.
+    /// immediately. Behind a proxy all connections have the proxy's address, except with [`Proxied`](crate::Proxied).
     #[must_use]
     pub fn connections_per_address(self, most: impl Into<Option<usize>>) -> Self {
         Self { connections_per_address: most.into(), ..self }

@@ -76,7 +76,15 @@ impl<H: Handshake, S: App> Drive<H, S> {
             let next = match this.protocol.as_mut().project() {
                 ProtocolNow::Handshake { handshake, member, parts } => {
                     let Ok(socket) = ready!(handshake.poll(cx)) else { return Poll::Ready(()) };
-                    let Some(member) = member.take() else { return Poll::Ready(()) };
+                    let (Some(member), Some(known)) = (member.take(), parts.as_ref()) else {
+                        return Poll::Ready(());
+                    };
+                    if let Some(peer) = socket.peer() {
+                        if !known.shared.admits(&peer) {
+                            return Poll::Ready(());
+                        }
+                        this.conn.set_peer(peer);
+                    }
                     let stream = Some(Limited::new(socket, member));
                     Protocol::Detect { stream, first: None, parts: parts.take() }
                 }
