@@ -13,6 +13,7 @@
 //   events    what happens to a connection
 //   judge     what is due, and what follows
 //   desk      the register of connections
+//   turn      what a connection gets before it is judged
 //   frames    where HTTP/2's frames and header blocks end
 //   inbound   what the bytes of a client are
 //   stream    `Limited`, the socket
@@ -27,9 +28,11 @@ mod record;
 mod settings;
 mod state;
 mod stream;
+mod turn;
 
 pub(crate) use desk::Desk;
 pub(crate) use record::Record;
 pub(crate) use settings::{LimitsFor, OnCut, Settings};
 pub(crate) use state::{Conn, Flags, Stage, UNSTAMPED};
 pub(crate) use stream::{Limited, Member};
+pub(crate) use turn::Turn;

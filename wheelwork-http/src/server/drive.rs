@@ -1,7 +1,7 @@
 //! `Drive`: the task of a connection. It finds the protocol, runs hyper's connection, and acts on limits.
 
 use super::shared::Shared;
-use crate::conn::{Conn, Flags, Limited, Member, Stage, UNSTAMPED};
+use crate::conn::{Conn, Flags, Limited, Member, Stage, Turn, UNSTAMPED};
 use crate::cut::Effect;
 use crate::limit::Limit;
 use crate::listener::{Handshake, Socket};
@@ -30,6 +30,7 @@ pin_project! {
         S: App,
     {
         conn: Arc<Conn>,
+        turn: Turn,
         #[pin]
         protocol: Protocol<H, S>,
     }
@@ -67,7 +68,7 @@ impl<H: Handshake, S: App> Drive<H, S> {
         let conn = member.conn.clone();
         let parts = Some(Parts { shared, service });
         let protocol = Protocol::Handshake { handshake, member: Some(member), parts };
-        Self { conn, protocol }
+        Self { conn, turn: Turn::default(), protocol }
     }
 
     fn poll_protocol(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -207,7 +208,9 @@ impl<H: Handshake, S: App> Future for Drive<H, S> {
             self.conn.register(cx.waker());
         }
         if self.conn.has(Flags::NEWS | Flags::ABORT) && !self.conn.has(Flags::TUNNEL) {
-            let is_over = self.conn.has(Flags::ABORT) || self.as_mut().attend();
+            let is_aborted = self.conn.has(Flags::ABORT);
+            let is_over = is_aborted
+                || self.as_mut().project().turn.poll(cx).is_ready() && self.as_mut().attend();
             if is_over {
                 self.as_mut().take_leave(cx);
                 self.project().protocol.set(Protocol::Ended);

@@ -8,5 +8,6 @@ mod http1;
 mod http2;
 mod routes;
 mod shutdown;
+mod stalls;
 mod tunnels;
 mod world;

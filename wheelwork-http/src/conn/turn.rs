@@ -1,0 +1,35 @@
+//! `Turn`: what a connection gets before a limit ends it, so that its task takes what has come meanwhile. A limit
+//! measures the client, and the server may have stood still.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+/// The runtime looks at the sockets once for each, and at the tasks that this has woken: the connection's, that of a
+/// stream, and one to which that has given the body.
+const LOOKS: usize = 3;
+
+#[derive(Default)]
+pub(crate) struct Turn(Option<Pin<Box<dyn Future<Output = ()> + Send>>>);
+
+impl Turn {
+    /// Ready when the turn is over. The next call begins another one.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let begin = || -> Pin<Box<dyn Future<Output = ()> + Send>> {
+            Box::pin(async {
+                for _ in 0..LOOKS {
+                    tokio::task::yield_now().await;
+                }
+            })
+        };
+        ready!(self.0.get_or_insert_with(begin).as_mut().poll(cx));
+        self.0 = None;
+        Poll::Ready(())
+    }
+}
+
+impl fmt::Debug for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Turn").field(&self.0.is_some()).finish()
+    }
+}
