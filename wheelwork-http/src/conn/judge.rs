@@ -1,7 +1,8 @@
 //! What is due on a connection, and what follows.
 
 use super::check::{Check, Refused};
-use super::state::{Conn, Due, Flags, Stage};
+use super::state::{Conn, Control, Due, Flags, Stage};
+use super::turn::Turn;
 use crate::cut::Effect;
 use crate::limit::Limit;
 use crate::time::{NEVER, after};
@@ -29,20 +30,26 @@ impl Conn {
         if news & Flags::ROOM != 0 {
             self.make_room(&mut verdict);
         }
-        while verdict.close.is_none() && self.act_on_next(&mut verdict) {}
-        self.judge_requests(&mut verdict);
-        if verdict.close.is_none() && self.arm_for_all().is_err() {
+        let turn = self.turn(&self.control());
+        while verdict.close.is_none() && self.act_on_next(turn, &mut verdict) {}
+        self.judge_requests(turn, &mut verdict);
+        if verdict.close.is_none() && self.arm_for_all(turn).is_err() {
             self.close(Limit::Timer, &mut verdict);
         }
         verdict
     }
 
-    /// Acts on one due deadline of the connection. Returns false if there is none.
-    fn act_on_next(self: &Arc<Self>, verdict: &mut Verdict) -> bool {
-        let now = self.now();
+    fn turn(&self, control: &Control) -> Turn {
+        let begun = control.cold().map_or(0, |cold| cold.turn);
+        Turn::new(begun, self.now(), self.settings.clock.tick())
+    }
+
+    /// Acts on one due deadline of the connection. Returns false if there is none, or it has a turn before.
+    fn act_on_next(self: &Arc<Self>, turn: Turn, verdict: &mut Verdict) -> bool {
+        let now = turn.now;
         let mut control = self.control();
         let first = self.deadlines(&control).into_iter().min_by_key(|&(at, _)| at);
-        let Some((_, due)) = first.filter(|&(at, _)| at <= now) else { return false };
+        let Some((_, due)) = first.filter(|&(at, _)| turn.ends(at)) else { return false };
         let closing = control.closing;
         match due {
             Due::Handler => {
@@ -141,11 +148,27 @@ impl Conn {
         }
     }
 
-    fn judge_requests(self: &Arc<Self>, verdict: &mut Verdict) {
+    /// Whether the tunnel has been silent for too long.
+    pub(super) fn is_silent(self: &Arc<Self>) -> bool {
+        let mut control = self.control();
+        let turn = self.turn(&control);
+        let at = after(self.idle_since.load(Ordering::Relaxed), self.limits().tunnel);
+        if turn.ends(at) {
+            return true;
+        }
+        if at <= turn.now {
+            let next = turn.give(&mut control.cold_mut().turn);
+            drop(control);
+            self.arm(next);
+        }
+        false
+    }
+
+    fn judge_requests(self: &Arc<Self>, turn: Turn, verdict: &mut Verdict) {
         let records = self.control().records();
-        let now = if records.is_empty() { 0 } else { self.now() };
+        let now = turn.now;
         for record in &records {
-            let Some(limit) = record.judge(&self.limits().request, now) else { continue };
+            let Some(limit) = record.judge(&self.limits().request, turn) else { continue };
             self.report(limit, Effect::Request);
             let is_response = matches!(limit, Limit::Response | Limit::ResponseRate);
             if is_response && record.is_beyond_its_stream() {
@@ -160,10 +183,15 @@ impl Conn {
     }
 
     /// Ensures that the next check is not too late.
-    fn arm_for_all(self: &Arc<Self>) -> Result<(), Refused> {
+    fn arm_for_all(self: &Arc<Self>, turn: Turn) -> Result<(), Refused> {
         let mut control = self.control();
         let records = control.records();
-        let earliest = self.earliest(&control, &records);
+        let mut earliest = self.earliest(&control, &records);
+        if earliest <= turn.now {
+            earliest = turn.give(&mut control.cold_mut().turn);
+        } else if let Some(cold) = control.cold_if_any() {
+            cold.turn = 0;
+        }
         let result = match earliest < self.armed.load(Ordering::Relaxed) {
             true => Check::schedule(self, &mut control, earliest),
             false => Ok(()),
