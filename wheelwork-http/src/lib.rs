@@ -47,6 +47,7 @@ mod limits;
 mod listener;
 mod meter;
 mod peer;
+mod proxy;
 mod request;
 mod server;
 mod time;
@@ -60,6 +61,7 @@ pub use limit::Limit;
 pub use limits::{Limits, Rate, RequestLimits};
 pub use listener::{Handshake, Listener, Plain, Socket};
 pub use peer::Peer;
+pub use proxy::{Proxied, ProxiedSocket, ProxyHandshake};
 pub use request::{App, BodyError, Executor, OwnLimits, RequestBody};
 pub use server::{NoSignal, Report, Serve, Server, serve};
 #[cfg(feature = "rustls")]

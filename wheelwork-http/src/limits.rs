@@ -31,8 +31,7 @@ impl Rate {
 /// What a server waits for, and for how long.
 ///
 /// The default has every limit that needs no knowledge of the service. `None` turns a limit off. Each limit
-/// ends a tick late at most (100 ms with the server's own timer), and never early. If the server itself has stood still
-/// beyond a limit, it first reads and writes for a tick, because a limit measures the client.
+/// ends a tick late at most (100 ms with the server's own timer), and never early.
 ///
 /// | limit | default | runs | at its end |
 /// |---|---|---|---|
@@ -272,7 +271,7 @@ impl Limits {
     }
 
     /// The most connections from one address, or from one /64 network of IPv6. A further one is closed
-    /// immediately. Behind a proxy all connections have the proxy's address.
+    /// immediately. Behind a proxy all connections have the proxy's address, except with [`Proxied`](crate::Proxied).
     #[must_use]
     pub fn connections_per_address(self, most: impl Into<Option<usize>>) -> Self {
         Self { connections_per_address: most.into(), ..self }

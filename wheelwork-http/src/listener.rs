@@ -13,6 +13,11 @@ pub trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     /// Makes the drop of the socket discard what was not sent, so that a client that does not read keeps no
     /// memory of the kernel. Does nothing by default.
     fn reset_on_drop(&self) {}
+
+    /// The client, if the handshake has told another one than [`Listener::accept`]. `None` by default.
+    fn peer(&self) -> Option<Peer> {
+        None
+    }
 }
 
 impl Socket for TcpStream {
@@ -44,7 +49,7 @@ pub trait Listener: Send + 'static {
     ) -> impl Future<Output = io::Result<(<Self::Handshake as Handshake>::Future, Peer)>> + Send;
 }
 
-/// What comes before HTTP: nothing, or TLS. It is limited by [`Limits::handshake`](crate::Limits::handshake).
+/// What comes before HTTP: nothing, TLS, or the header of a proxy. It is limited by [`Limits::handshake`](crate::Limits::handshake).
 pub trait Handshake: 'static {
     /// The socket after it.
     type Socket: Socket;

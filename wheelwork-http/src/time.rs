@@ -42,11 +42,6 @@ impl Clock {
         nanos(instant.saturating_duration_since(self.origin)).max(2)
     }
 
-    /// The length of a tick.
-    pub(crate) fn tick(&self) -> u64 {
-        nanos(self.timer.tick_duration())
-    }
-
     /// A time that never comes is far away.
     pub(crate) fn instant(&self, nanos: u64) -> Instant {
         const FAR: Duration = Duration::from_secs(60 * 60 * 24 * 365);

@@ -74,4 +74,8 @@ impl<S: Socket> Socket for TlsStream<S> {
     fn reset_on_drop(&self) {
         self.get_ref().0.reset_on_drop();
     }
+
+    fn peer(&self) -> Option<Peer> {
+        self.get_ref().0.peer()
+    }
 }

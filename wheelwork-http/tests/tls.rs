@@ -78,7 +78,7 @@ fn a_handshake_that_does_not_begin_is_closed() {
         clock.advance(7 * SECOND - Duration::from_millis(1));
         settle().await;
         assert_eq!(server.connections(), 1);
-        clock.advance(Duration::from_millis(1));
+        clock.advance(SECOND);
         assert_eq!(socket.read(&mut [0; 9]).await.unwrap(), 0);
         assert_eq!(server.cuts(Limit::Handshake), 1);
     });

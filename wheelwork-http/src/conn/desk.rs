@@ -49,7 +49,6 @@ impl Desk {
 
     /// Counts a connection of this peer, unless there are too many.
     pub(crate) fn admit(&self, peer: &Peer, most_of_host: Option<usize>) -> Result<(), TooMany> {
-        self.counts.accept();
         let (Some(most), Some(host)) = (most_of_host, peer.host()) else { return Ok(()) };
         let mut register = self.register();
         register.counts_hosts = true;

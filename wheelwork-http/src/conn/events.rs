@@ -20,6 +20,15 @@ impl Conn {
         conn
     }
 
+    /// The handshake has told another peer.
+    pub(crate) fn set_peer(self: &Arc<Self>, peer: Peer) {
+        let mut control = self.control();
+        control.address = peer.into();
+        let end = self.end(&control);
+        drop(control);
+        self.arm(end);
+    }
+
     /// The first bytes have told the protocol.
     pub(crate) fn begin_protocol(self: &Arc<Self>, stage: Stage) {
         self.control().stage = stage;

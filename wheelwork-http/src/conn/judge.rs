@@ -1,8 +1,7 @@
 //! What is due on a connection, and what follows.
 
 use super::check::{Check, Refused};
-use super::state::{Conn, Control, Due, Flags, Stage};
-use super::turn::Turn;
+use super::state::{Conn, Due, Flags, Stage};
 use crate::cut::Effect;
 use crate::limit::Limit;
 use crate::time::{NEVER, after};
@@ -30,26 +29,20 @@ impl Conn {
         if news & Flags::ROOM != 0 {
             self.make_room(&mut verdict);
         }
-        let turn = self.turn(&self.control());
-        while verdict.close.is_none() && self.act_on_next(turn, &mut verdict) {}
-        self.judge_requests(turn, &mut verdict);
-        if verdict.close.is_none() && self.arm_for_all(turn).is_err() {
+        while verdict.close.is_none() && self.act_on_next(&mut verdict) {}
+        self.judge_requests(&mut verdict);
+        if verdict.close.is_none() && self.arm_for_all().is_err() {
             self.close(Limit::Timer, &mut verdict);
         }
         verdict
     }
 
-    fn turn(&self, control: &Control) -> Turn {
-        let begun = control.cold().map_or(0, |cold| cold.turn);
-        Turn::new(begun, self.now(), self.settings.clock.tick())
-    }
-
-    /// Acts on one due deadline of the connection. Returns false if there is none, or it has a turn before.
-    fn act_on_next(self: &Arc<Self>, turn: Turn, verdict: &mut Verdict) -> bool {
-        let now = turn.now;
+    /// Acts on one due deadline of the connection. Returns false if there is none.
+    fn act_on_next(self: &Arc<Self>, verdict: &mut Verdict) -> bool {
+        let now = self.now();
         let mut control = self.control();
         let first = self.deadlines(&control).into_iter().min_by_key(|&(at, _)| at);
-        let Some((_, due)) = first.filter(|&(at, _)| turn.ends(at)) else { return false };
+        let Some((_, due)) = first.filter(|&(at, _)| at <= now) else { return false };
         let closing = control.closing;
         match due {
             Due::Handler => {
@@ -148,27 +141,11 @@ impl Conn {
         }
     }
 
-    /// Whether the tunnel has been silent for too long.
-    pub(super) fn is_silent(self: &Arc<Self>) -> bool {
-        let mut control = self.control();
-        let turn = self.turn(&control);
-        let at = after(self.idle_since.load(Ordering::Relaxed), self.limits().tunnel);
-        if turn.ends(at) {
-            return true;
-        }
-        if at <= turn.now {
-            let next = turn.give(&mut control.cold_mut().turn);
-            drop(control);
-            self.arm(next);
-        }
-        false
-    }
-
-    fn judge_requests(self: &Arc<Self>, turn: Turn, verdict: &mut Verdict) {
+    fn judge_requests(self: &Arc<Self>, verdict: &mut Verdict) {
         let records = self.control().records();
-        let now = turn.now;
+        let now = if records.is_empty() { 0 } else { self.now() };
         for record in &records {
-            let Some(limit) = record.judge(&self.limits().request, turn) else { continue };
+            let Some(limit) = record.judge(&self.limits().request, now) else { continue };
             self.report(limit, Effect::Request);
             let is_response = matches!(limit, Limit::Response | Limit::ResponseRate);
             if is_response && record.is_beyond_its_stream() {
@@ -183,15 +160,10 @@ impl Conn {
     }
 
     /// Ensures that the next check is not too late.
-    fn arm_for_all(self: &Arc<Self>, turn: Turn) -> Result<(), Refused> {
+    fn arm_for_all(self: &Arc<Self>) -> Result<(), Refused> {
         let mut control = self.control();
         let records = control.records();
-        let mut earliest = self.earliest(&control, &records);
-        if earliest <= turn.now {
-            earliest = turn.give(&mut control.cold_mut().turn);
-        } else if let Some(cold) = control.cold_if_any() {
-            cold.turn = 0;
-        }
+        let earliest = self.earliest(&control, &records);
         let result = match earliest < self.armed.load(Ordering::Relaxed) {
             true => Check::schedule(self, &mut control, earliest),
             false => Ok(()),

@@ -10,10 +10,10 @@
 //   record    `Record`, what limits know of a request
 //   state     `Conn`, its words and deadlines
 //   check     the timeout in the wheel
-//   turn      what a late verdict waits for
 //   events    what happens to a connection
 //   judge     what is due, and what follows
 //   desk      the register of connections
+//   turn      what a connection gets before it is judged
 //   frames    where HTTP/2's frames and header blocks end
 //   inbound   what the bytes of a client are
 //   stream    `Limited`, the socket
@@ -35,3 +35,4 @@ pub(crate) use record::Record;
 pub(crate) use settings::{LimitsFor, OnCut, Settings};
 pub(crate) use state::{Conn, Flags, Stage, UNSTAMPED};
 pub(crate) use stream::{Limited, Member};
+pub(crate) use turn::Turn;

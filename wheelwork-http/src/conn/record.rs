@@ -3,7 +3,6 @@
 //! It is told the time, and the limits of the server. A request of HTTP/1 without a body and without limits of its own
 //! needs no record: the connection has a word for its handler.
 
-use super::turn::Turn;
 use crate::limit::Limit;
 use crate::limits::RequestLimits;
 use crate::meter::{Bounds, Meter, response_bounds};
@@ -116,7 +115,7 @@ impl Record {
     }
 
     /// Marks the request if a limit has passed, and wakes those who must see it.
-    pub(super) fn judge(&self, server: &RequestLimits, turn: Turn) -> Option<Limit> {
+    pub(super) fn judge(&self, server: &RequestLimits, now: u64) -> Option<Limit> {
         if self.passed().is_some() {
             return None;
         }
@@ -124,15 +123,15 @@ impl Record {
         let limits = *live.limits(server);
         let limit = loop {
             let first = live.deadlines(&limits).into_iter().min_by_key(|&(at, _)| at);
-            let (_, due) = first.filter(|&(at, _)| turn.ends(at))?;
+            let (_, due) = first.filter(|&(at, _)| at <= now)?;
             let passed = match due {
                 Due::Handler => Some(Limit::Handler),
                 Due::BodyTotal => Some(Limit::BodyTotal),
                 Due::Body => {
                     let bounds = live.body_bounds(&limits);
-                    live.body.judge(&bounds, turn.now)
+                    live.body.judge(&bounds, now)
                 }
-                Due::Response => live.response.judge(&response_bounds(&limits), turn.now),
+                Due::Response => live.response.judge(&response_bounds(&limits), now),
             };
             if let Some(limit) = passed {
                 break limit;

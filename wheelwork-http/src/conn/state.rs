@@ -86,7 +86,6 @@ pub(super) enum Due {
 #[derive(Debug)]
 pub(crate) struct Conn {
     pub(crate) settings: Arc<Settings>,
-    pub(super) address: Address,
     /// The place in the registry.
     pub(crate) place: AtomicU32,
     pub(crate) in_flight: AtomicU32,
@@ -112,6 +111,7 @@ pub(crate) struct Conn {
 /// What is written less often.
 #[derive(Debug)]
 pub(crate) struct Control {
+    pub(super) address: Address,
     pub(super) timeout: Option<Timeout>,
     /// Only the check of this epoch counts.
     pub(super) epoch: u32,
@@ -137,8 +137,6 @@ pub(super) struct Cold {
     /// The begin of the soft close, and the hard close after it.
     pub(super) closing_since: u64,
     pub(super) end: u64,
-    /// When a turn was given to what is due; 0 is never.
-    pub(super) turn: u64,
 }
 
 impl Default for Cold {
@@ -150,7 +148,6 @@ impl Default for Cold {
             writer: None,
             closing_since: 0,
             end: NEVER,
-            turn: 0,
         }
     }
 }
@@ -160,6 +157,7 @@ impl Conn {
     pub(super) fn new(settings: Arc<Settings>, peer: Peer) -> Self {
         let born = settings.clock.now();
         let control = Control {
+            address: Address::from(peer),
             timeout: None,
             epoch: 0,
             stage: Stage::Opening,
@@ -168,7 +166,6 @@ impl Conn {
             cold: None,
         };
         Self {
-            address: Address::from(peer),
             place: AtomicU32::new(u32::MAX),
             in_flight: AtomicU32::new(0),
             tunnels: AtomicU32::new(0),
@@ -194,7 +191,7 @@ impl Conn {
     }
 
     pub(crate) fn peer(&self) -> Peer {
-        self.address.peer()
+        self.control().address.peer()
     }
 
     pub(crate) fn open_for(&self) -> Duration {
@@ -324,7 +321,10 @@ impl Conn {
         // The jitter is a hash, so that it needs no memory.
         let limits = self.limits();
         let jitter = || {
-            share_of(limits.age_jitter, self.settings.random.hash_one((self.born, &self.address)))
+            share_of(
+                limits.age_jitter,
+                self.settings.random.hash_one((self.born, &control.address)),
+            )
         };
         after(self.born, limits.age.map(|age| age.saturating_add(jitter())))
     }
@@ -409,10 +409,7 @@ impl Control {
 impl Cold {
     /// Without requests: whether nothing else is kept.
     fn is_empty(&self) -> bool {
-        self.write == Meter::default()
-            && self.response.is_none()
-            && self.writer.is_none()
-            && self.turn == 0
+        self.write == Meter::default() && self.response.is_none() && self.writer.is_none()
     }
 }
 
@@ -439,6 +436,6 @@ mod tests {
         let bytes = size_of::<Conn>() + 2 * size_of::<usize>();
         assert!(bytes <= 152, "{bytes} bytes");
         let bytes = size_of::<Cold>();
-        assert!(bytes <= 104, "{bytes} bytes, if needed");
+        assert!(bytes <= 96, "{bytes} bytes, if needed");
     }
 }

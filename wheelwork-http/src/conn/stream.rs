@@ -6,6 +6,7 @@
 use super::desk::Desk;
 use super::frames::Frames;
 use super::state::{Conn, Flags, Writing};
+use super::turn::Turn;
 use crate::error::LimitPassed;
 use crate::limit::Limit;
 use crate::listener::Socket;
@@ -57,6 +58,8 @@ pin_project! {
         stream: S,
         // `None` on HTTP/1, when the first bytes were read.
         extra: Option<Box<Extra>>,
+        // In a tunnel.
+        turn: Turn,
         member: Member,
     }
 }
@@ -71,7 +74,7 @@ struct Extra {
 
 impl<S> Limited<S> {
     pub(crate) fn new(stream: S, member: Member) -> Self {
-        Self { stream, extra: None, member }
+        Self { stream, extra: None, turn: Turn::default(), member }
     }
 
     /// Gives back the bytes that told the protocol.
@@ -106,7 +109,11 @@ impl<S: Socket> Limited<S> {
             }
         }
         if conn.has(Flags::TUNNEL) {
-            conn.wait_in_tunnel(half, cx.waker());
+            conn.register_half(half, cx.waker());
+            let has_turn = conn.has(Flags::DUE | Flags::LOST) && !conn.has(Flags::ABORT);
+            if has_turn && self.as_mut().project().turn.poll(cx).is_ready() {
+                conn.attend_tunnel();
+            }
         }
         match conn.has(Flags::ABORT) {
             true => Poll::Ready(Err(LimitPassed(conn.aborted_by()).into())),
@@ -185,8 +192,8 @@ impl Conn {
         self.arm(after(now, self.limits().idle));
     }
 
-    /// Registers the waker of a half, then looks whether the tunnel has ended.
-    fn wait_in_tunnel(self: &Arc<Self>, half: Half, waker: &Waker) {
+    /// Registers the waker of a half of a tunnel.
+    fn register_half(&self, half: Half, waker: &Waker) {
         let mut control = self.control();
         let slot = match half {
             Half::Reader => &mut control.waker,
@@ -195,11 +202,15 @@ impl Conn {
         if !slot.as_ref().is_some_and(|former| former.will_wake(waker)) {
             *slot = Some(waker.clone());
         }
-        drop(control);
+    }
+
+    /// Looks whether the tunnel has ended.
+    fn attend_tunnel(&self) {
         let news = self.take(Flags::DUE | Flags::LOST);
+        let since = self.idle_since.load(Ordering::Relaxed);
         let limit = if news & Flags::LOST != 0 {
             Limit::Timer
-        } else if news & Flags::DUE != 0 && self.is_silent() {
+        } else if news & Flags::DUE != 0 && self.now() >= after(since, self.limits().tunnel) {
             Limit::Tunnel
         } else {
             return;

@@ -1,7 +1,7 @@
 //! `Drive`: the task of a connection. It finds the protocol, runs hyper's connection, and acts on limits.
 
 use super::shared::Shared;
-use crate::conn::{Conn, Flags, Limited, Member, Stage, UNSTAMPED};
+use crate::conn::{Conn, Flags, Limited, Member, Stage, Turn, UNSTAMPED};
 use crate::cut::Effect;
 use crate::limit::Limit;
 use crate::listener::{Handshake, Socket};
@@ -30,6 +30,7 @@ pin_project! {
         S: App,
     {
         conn: Arc<Conn>,
+        turn: Turn,
         #[pin]
         protocol: Protocol<H, S>,
     }
@@ -67,7 +68,7 @@ impl<H: Handshake, S: App> Drive<H, S> {
         let conn = member.conn.clone();
         let parts = Some(Parts { shared, service });
         let protocol = Protocol::Handshake { handshake, member: Some(member), parts };
-        Self { conn, protocol }
+        Self { conn, turn: Turn::default(), protocol }
     }
 
     fn poll_protocol(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -76,7 +77,15 @@ impl<H: Handshake, S: App> Drive<H, S> {
             let next = match this.protocol.as_mut().project() {
                 ProtocolNow::Handshake { handshake, member, parts } => {
                     let Ok(socket) = ready!(handshake.poll(cx)) else { return Poll::Ready(()) };
-                    let Some(member) = member.take() else { return Poll::Ready(()) };
+                    let (Some(member), Some(known)) = (member.take(), parts.as_ref()) else {
+                        return Poll::Ready(());
+                    };
+                    if let Some(peer) = socket.peer() {
+                        if !known.shared.admits(&peer) {
+                            return Poll::Ready(());
+                        }
+                        this.conn.set_peer(peer);
+                    }
                     let stream = Some(Limited::new(socket, member));
                     Protocol::Detect { stream, first: None, parts: parts.take() }
                 }
@@ -106,14 +115,6 @@ impl<H: Handshake, S: App> Drive<H, S> {
             };
             this.protocol.set(next);
         }
-    }
-
-    fn poll_and_stamp(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let polled = self.as_mut().poll_protocol(cx);
-        if polled.is_pending() && self.conn.header_since.load(Ordering::Relaxed) == UNSTAMPED {
-            self.conn.stamp_header();
-        }
-        polled
     }
 
     /// Acts on limits. Returns true if the connection is to be closed now.
@@ -207,20 +208,19 @@ impl<H: Handshake, S: App> Future for Drive<H, S> {
             self.conn.register(cx.waker());
         }
         if self.conn.has(Flags::NEWS | Flags::ABORT) && !self.conn.has(Flags::TUNNEL) {
-            // A limit measures the client: what has come by now is read before the verdict.
-            if self.conn.has(Flags::DUE)
-                && !self.conn.has(Flags::ABORT)
-                && self.as_mut().poll_and_stamp(cx).is_ready()
-            {
-                return Poll::Ready(());
-            }
-            let is_over = self.conn.has(Flags::ABORT) || self.as_mut().attend();
+            let is_aborted = self.conn.has(Flags::ABORT);
+            let is_over = is_aborted
+                || self.as_mut().project().turn.poll(cx).is_ready() && self.as_mut().attend();
             if is_over {
                 self.as_mut().take_leave(cx);
                 self.project().protocol.set(Protocol::Ended);
                 return Poll::Ready(());
             }
         }
-        self.poll_and_stamp(cx)
+        let polled = self.as_mut().poll_protocol(cx);
+        if polled.is_pending() && self.conn.header_since.load(Ordering::Relaxed) == UNSTAMPED {
+            self.conn.stamp_header();
+        }
+        polled
     }
 }

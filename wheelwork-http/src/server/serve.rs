@@ -5,7 +5,7 @@ use super::handle::Server;
 use super::room::{Backoff, is_of_one_connection, is_shortage, make_room, wait_for_room};
 use super::shared::Shared;
 use crate::conn::{Conn, Desk, Flags, LimitsFor, Member, OnCut, Settings};
-use crate::cut::{Cut, Effect};
+use crate::cut::Cut;
 use crate::limit::Limit;
 use crate::limits::{Limits, RequestLimits};
 use crate::listener::Listener;
@@ -19,7 +19,6 @@ use std::hash::RandomState;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 use wheelwork::{BuildError, HashedWheelTimer};
 
 /// HTTP/2's window of a connection: that of four streams, by hyper's default. So a stream whose service does not read
@@ -272,9 +271,8 @@ async fn accept_all<L: Listener, S: App>(mut listener: L, service: S, shared: Ar
 /// Makes a connection known to the server, unless there are too many from its address. Only then makes room for it.
 async fn admit(shared: &Shared, peer: Peer) -> Option<Member> {
     let Shared { settings, desk, .. } = shared;
-    if desk.admit(&peer, settings.limits.connections_per_address).is_err() {
-        let limit = Limit::ConnectionsPerAddress;
-        settings.report(limit, Effect::Refused, &peer, Duration::ZERO, 0);
+    desk.counts.accept();
+    if !shared.admits(&peer) {
         return None;
     }
     wait_for_room(shared).await;

@@ -177,7 +177,6 @@ fn the_header_of_a_request_is_not_idle_but_one_that_is_refused_is() {
         assert_eq!(kinds(&client.frames().await), [RST_STREAM]);
         assert_eq!(world.cuts(), []);
         world.pass(TICK).await;
-        world.pass(TICK).await; // the deadline has passed long ago, so there is a turn
         assert_eq!(world.cuts(), [(Limit::Idle, Effect::SoftClose)]);
     });
 }

@@ -79,7 +79,8 @@ fn a_handler_changes_the_limits_of_its_request() {
         // The next request has the server's limits again.
         http1.send("GET /never HTTP/1.1\r\nhost: server\r\n\r\n").await;
         world.pass(60 * SECOND).await;
-        assert_eq!(world.cuts()[0], (Limit::Handler, Effect::Request));
+        // And the other connection is idle.
+        assert!(world.cuts().contains(&(Limit::Handler, Effect::Request)));
     });
 }
 

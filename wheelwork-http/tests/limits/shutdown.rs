@@ -1,8 +1,10 @@
 //! The shutdown.
 
 use crate::frames::{GOAWAY, get, kinds};
-use crate::world::{SECOND, TICK, limits, world};
+use crate::world::{SECOND, TICK, limits, settle, world};
 use wheelwork_http::{Effect, Limit};
+
+const GET: &str = "GET / HTTP/1.1\r\nhost: server\r\n\r\n";
 
 #[test]
 fn a_shutdown_closes_idle_connections_and_waits_for_requests() {
@@ -58,5 +60,27 @@ fn what_is_left_at_the_deadline_is_cut_and_reported() {
         }
         assert_eq!(world.serving.await.unwrap().cut.len(), 4);
         assert_eq!(world.server.connections(), 0);
+    });
+}
+
+#[test]
+fn a_request_that_was_sent_before_the_shutdown_is_answered() {
+    world(limits(), async |world| {
+        let mut fresh = world.connect().await;
+        let mut idle = world.connect().await;
+        idle.send(GET).await;
+        idle.text();
+        let mut http2 = world.connect_http2().await;
+        fresh.send_at_once(GET);
+        idle.send_at_once(GET);
+        http2.send_at_once(get(1, "/"));
+        world.server.shutdown();
+        settle().await;
+        for client in [&mut fresh, &mut idle] {
+            assert!(client.text().ends_with("hello"));
+            assert!(client.is_closed().await);
+        }
+        assert!(http2.frames().await.iter().any(|frame| frame.payload == b"hello"));
+        assert_eq!(world.serving.await.unwrap().cut, []);
     });
 }

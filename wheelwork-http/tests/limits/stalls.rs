@@ -1,86 +1,81 @@
-//! A server that stands still: no task of it runs while the clock goes on, longer than each limit.
+//! A server that stood still. A limit measures the client: what has come meanwhile is read before it is judged.
 
-use crate::frames;
-use crate::world::{Client, SECOND, TICK, World, limits, settle, world};
-use wheelwork_http::{Effect, Limit};
+use crate::frames::{PREFACE, SETTINGS, data, frame, post};
+use crate::world::{Client, SECOND, World, limits, settle, world};
 
-const GET: &[u8] = b"GET / HTTP/1.1\r\nhost: server\r\n\r\n";
-const POST: &[u8] = b"POST /echo HTTP/1.1\r\nhost: server\r\ncontent-length: 1\r\n\r\n";
-const ENDLESS: &[u8] = b"GET /endless HTTP/1.1\r\nhost: server\r\n\r\n";
-const UPGRADE: &[u8] =
-    b"GET /upgrade HTTP/1.1\r\nhost: server\r\nupgrade: echo\r\nconnection: upgrade\r\n\r\n";
+const GET: &str = "GET / HTTP/1.1\r\nhost: server\r\n\r\n";
+const POST: &str = "POST /echo HTTP/1.1\r\nhost: server\r\ncontent-length: 3\r\n\r\n";
+const UPGRADE: &str =
+    "GET /upgrade HTTP/1.1\r\nhost: server\r\nupgrade: echo\r\nconnection: upgrade\r\n\r\n";
 
-/// A client that each limit waits for, and what it sends to be in time.
-struct Waiting {
-    limit: Limit,
-    client: Client,
-    rest: Vec<u8>,
-    answer: &'static str,
-}
-
-async fn waiting(world: &World) -> Vec<Waiting> {
-    let mut all = Vec::new();
-    let kinds: [(Limit, &[u8], &[u8], &str); 6] = [
-        (Limit::Handshake, b"", GET, "hello"),
-        (Limit::Header, &GET[..20], &GET[20..], "hello"),
-        (Limit::Body, POST, b"x", "1 bytes"),
-        (Limit::Response, ENDLESS, b"", "."),
-        (Limit::Idle, GET, GET, "hello"),
-        (Limit::Tunnel, UPGRADE, b"x", "x"),
-    ];
-    for (limit, first, rest, answer) in kinds {
-        let mut client = world.connect().await;
+/// The server stands still for longer than each limit. Meanwhile the client sends the rest.
+async fn is_served(world: &World, first: impl AsRef<[u8]>, rest: impl AsRef<[u8]>) -> Client {
+    let mut client = world.connect().await;
+    if !first.as_ref().is_empty() {
         client.send(first).await;
-        if limit != Limit::Response {
-            client.received();
-        }
-        all.push(Waiting { limit, client, rest: rest.to_vec(), answer });
+        client.received();
     }
-    let mut client = world.connect_http2().await;
-    client.send(frames::post(1, "/echo")).await;
-    client.received();
-    let rest = frames::frame(frames::DATA, frames::END_STREAM, 1, b"x");
-    all.push(Waiting { limit: Limit::Body, client, rest, answer: "1 bytes" });
-    all
+    // No task of the server runs between these.
+    client.send_at_once(rest);
+    world.clock.advance(90 * SECOND);
+    settle().await;
+    assert_eq!(world.cuts(), []);
+    client
 }
 
 #[test]
-fn who_was_in_time_is_spared_after_a_stall() {
+fn clients_that_have_sent_all_in_time_are_served() {
+    for (first, rest) in [("", GET), (&GET[..20], &GET[20..]), (POST, "abc"), (GET, GET)] {
+        world(limits(), async |world| {
+            let text = is_served(&world, first, rest).await.text();
+            assert!(text.ends_with("hello") || text.ends_with("3 bytes"), "{first:?}: {text:?}");
+        });
+    }
+}
+
+#[test]
+fn a_tunnel_whose_bytes_have_come_goes_on() {
     world(limits(), async |world| {
-        let mut all = waiting(&world).await;
-        for Waiting { client, rest, .. } in &mut all {
-            client.received();
-            assert_eq!(client.stream.try_write(rest).unwrap(), rest.len());
-        }
-        world.clock.advance(300 * SECOND);
-        settle().await;
-        // The turn is over.
-        world.pass(TICK).await;
-        assert_eq!(world.cuts(), []);
-        for Waiting { limit, client, answer, .. } in &mut all {
-            let received = client.received();
-            let text = String::from_utf8_lossy(&received);
-            assert!(text.ends_with(*answer), "{limit}: {text}");
-        }
+        assert_eq!(is_served(&world, UPGRADE, "x").await.text(), "x");
     });
 }
 
 #[test]
-fn who_was_silent_gains_a_tick_by_a_stall() {
+fn a_stream_whose_body_has_come_is_served() {
     world(limits(), async |world| {
-        let mut all = waiting(&world).await;
-        world.clock.advance(300 * SECOND);
+        let begin = [PREFACE, &frame(SETTINGS, 0, 0, &[]), &post(1, "/echo"), &data(1, 2)].concat();
+        let end = frame(crate::frames::DATA, crate::frames::END_STREAM, 1, b"c");
+        let mut client = is_served(&world, begin, end).await;
+        let frames = client.frames().await;
+        assert!(frames.iter().any(|frame| frame.payload == b"3 bytes"), "{frames:?}");
+    });
+}
+
+#[test]
+fn a_client_that_has_read_meanwhile_is_served() {
+    world(limits(), async |world| {
+        let mut client = world.connect().await;
+        client.send("GET /huge HTTP/1.1\r\nhost: server\r\n\r\n").await;
+        assert!(!client.received().is_empty());
+        world.clock.advance(90 * SECOND);
         settle().await;
         assert_eq!(world.cuts(), []);
-        world.pass(TICK).await;
-        let cuts = world.cuts();
-        for Waiting { limit, client, .. } in &mut all {
-            assert!(cuts.iter().any(|(cut, _)| cut == limit), "{limit}: {cuts:?}");
-            if *limit != Limit::Body {
-                assert!(client.is_closed().await, "{limit}");
+    });
+}
+
+/// One turn is all that it gets.
+#[test]
+fn a_client_that_has_sent_nothing_meanwhile_is_cut() {
+    for first in ["", &GET[..20], POST, GET, UPGRADE] {
+        world(limits(), async |world| {
+            let mut client = world.connect().await;
+            if !first.is_empty() {
+                client.send(first).await;
             }
-        }
-        assert_eq!(cuts.len(), all.len());
-        assert!(cuts.contains(&(Limit::Idle, Effect::SoftClose)));
-    });
+            world.clock.advance(90 * SECOND);
+            settle().await;
+            assert_eq!(world.cuts().len(), 1, "{first:?}");
+            assert!(client.is_closed().await);
+        });
+    }
 }

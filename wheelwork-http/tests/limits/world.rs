@@ -131,6 +131,11 @@ impl Client {
         settle().await;
     }
 
+    /// The server does not run meanwhile.
+    pub(crate) fn send_at_once(&self, bytes: impl AsRef<[u8]>) {
+        assert_eq!(self.stream.try_write(bytes.as_ref()).unwrap(), bytes.as_ref().len());
+    }
+
     /// What has come so far.
     pub(crate) fn received(&mut self) -> Vec<u8> {
         let mut all = Vec::new();
