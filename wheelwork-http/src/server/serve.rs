@@ -4,7 +4,7 @@ use super::drive::Drive;
 use super::handle::Server;
 use super::room::{Backoff, is_of_one_connection, is_shortage, make_room, wait_for_room};
 use super::shared::Shared;
-use crate::conn::{Conn, Desk, Flags, LimitsFor, Member, OnCut, Settings};
+use crate::conn::{Conn, Desk, Flags, LimitsFor, Member, OnCut, Settings, Turn};
 use crate::cut::Cut;
 use crate::limit::Limit;
 use crate::limits::{Limits, RequestLimits};
@@ -15,8 +15,9 @@ use crate::time::{Clock, after};
 use http::Request;
 use hyper::server::conn::{http1, http2};
 use std::fmt;
+use std::future::poll_fn;
 use std::hash::RandomState;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use wheelwork::{BuildError, HashedWheelTimer};
@@ -235,10 +236,19 @@ where
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async {
             let (listener, service, signal, shared) = self.into_parts()?;
-            tokio::select! {
-                () = accept_all(listener, service, shared.clone()) => {}
-                () = signal.into_future() => {}
-                () = requested(&shared.desk) => {}
+            {
+                let mut accepts = pin!(accept_all(listener, service, shared.clone()));
+                tokio::select! {
+                    () = &mut accepts => {}
+                    () = signal.into_future() => {}
+                    () = requested(&shared.desk) => {}
+                }
+                // Connections that wait to be accepted may have sent a request.
+                let mut turn = Turn::default();
+                tokio::select! {
+                    () = &mut accepts => {}
+                    () = poll_fn(|cx| turn.poll(cx)) => {}
+                }
             }
             Ok(shut_down(&shared).await)
         })

@@ -1,7 +1,9 @@
 //! The shutdown.
 
 use crate::frames::{GOAWAY, get, kinds};
-use crate::world::{SECOND, TICK, limits, settle, world};
+use crate::world::{Client, SECOND, TICK, limits, settle, world};
+use std::io::Write;
+use tokio::net::TcpStream;
 use wheelwork_http::{Effect, Limit};
 
 const GET: &str = "GET / HTTP/1.1\r\nhost: server\r\n\r\n";
@@ -74,11 +76,22 @@ fn a_request_that_was_sent_before_the_shutdown_is_answered() {
         fresh.send_at_once(GET);
         idle.send_at_once(GET);
         http2.send_at_once(get(1, "/"));
+        // The server has not accepted them yet.
+        let early: [_; 5] = std::array::from_fn(|_| {
+            let mut stream = std::net::TcpStream::connect(world.address).unwrap();
+            stream.write_all(GET.as_bytes()).unwrap();
+            stream
+        });
         world.server.shutdown();
         settle().await;
         for client in [&mut fresh, &mut idle] {
             assert!(client.text().ends_with("hello"));
             assert!(client.is_closed().await);
+        }
+        for stream in early {
+            stream.set_nonblocking(true).unwrap();
+            let mut client = Client { stream: TcpStream::from_std(stream).unwrap() };
+            assert!(client.rest().await.ends_with(b"hello"));
         }
         assert!(http2.frames().await.iter().any(|frame| frame.payload == b"hello"));
         assert_eq!(world.serving.await.unwrap().cut, []);
