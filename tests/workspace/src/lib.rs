@@ -13,7 +13,7 @@ pub mod left_out_for_want_of_postgresql {
             pub fn $program() {}
         )* };
     }
-    programs!(example jobs telemetry tool);
+    programs!(crash example faults oracle promises telemetry tool);
 }
 
 #[cfg(test)]

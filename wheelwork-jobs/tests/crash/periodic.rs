@@ -2,7 +2,7 @@
 //! starts.
 
 use crate::common::{connect, postgres};
-use crate::crash::process::{Process, kills, some_time, task};
+use crate::process::{Process, kills, some_time, task};
 use redb::{ReadableTable, TableDefinition};
 use std::error::Error;
 use std::time::{Duration, Instant, SystemTime};
@@ -73,7 +73,7 @@ async fn a_periodic_job_in_postgres_neither_ends_nor_doubles_when_processes_are_
     let url = server.database();
     let client = connect(&url).await;
     client.batch_execute("CREATE TABLE effects (time bigint NOT NULL)").await.unwrap();
-    let start = || Process::start("crash::periodic::process_on_postgres", &url);
+    let start = || Process::start("periodic::process_on_postgres", &url);
     let mut processes = [start(), start()];
     for round in 0..kills() as usize {
         tokio::time::sleep(ms(400) + some_time(ms(1_200))).await;
@@ -128,8 +128,7 @@ async fn a_periodic_job_in_a_file_neither_ends_nor_doubles_when_its_process_is_k
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("jobs.redb");
     for _ in 0..kills() {
-        let mut process =
-            Process::start("crash::periodic::process_on_redb", &path.display().to_string());
+        let mut process = Process::start("periodic::process_on_redb", &path.display().to_string());
         tokio::time::sleep(ms(300) + some_time(ms(1_200))).await;
         process.kill();
     }

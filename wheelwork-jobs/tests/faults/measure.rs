@@ -1,11 +1,11 @@
 //! Figures, which a loaded machine would spoil: not for CI. Each prints what it has measured.
 //!
 //! ```console
-//! $ cargo test --release --all-features --test jobs measure -- --ignored --nocapture --test-threads 1
+//! $ cargo test --release --all-features --test faults measure -- --ignored --nocapture --test-threads 1
 //! ```
 
 use crate::common::{connect, postgres, until};
-use crate::faults::proxy::Proxy;
+use crate::proxy::Proxy;
 use sqlx::{Connection, PgConnection};
 use std::collections::HashMap;
 use std::io::Write;

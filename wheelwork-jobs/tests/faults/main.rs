@@ -1,6 +1,9 @@
 //! What the surroundings can do: a database that restarts, a network that is cut or slow, a disk that is
 //! full or loses what was not synced.
 
+#[path = "../common/mod.rs"]
+mod common;
+
 mod database;
 mod dead_ends;
 mod disk;
@@ -14,6 +17,6 @@ mod measure;
 mod notices;
 mod poison;
 mod pools;
-pub(crate) mod proxy;
+mod proxy;
 mod queries;
 mod whole;
