@@ -43,6 +43,10 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         sql::TELL => (&[], &[Text]),
         sql::BEAT => (&[Int, Int, Texts], &[Bool, Time, Time, Time, Texts, Texts, Bool]),
         sql::INSERT => {
+            let jobs = &[Int, Int, Uuids, Texts, Texts, Times, Ints, Texts, Bools, Ints];
+            (jobs, &[Uuid, Time, Int, Text])
+        }
+        sql::INSERT_UNIQUE => {
             let jobs = &[Int, Int, Uuids, Texts, Texts, Times, Ints, Texts, Bools, Ints, Ints];
             (jobs, &[Uuid, Time, Int, Text])
         }
@@ -156,7 +160,8 @@ impl<'a> Statement<'a> {
                 Ok(vec![vec![Cell::Text(String::new())]])
             }
             sql::BEAT => self.beat(p).await,
-            sql::INSERT => self.insert(p).await,
+            sql::INSERT => self.insert(p, &[]).await,
+            sql::INSERT_UNIQUE => self.insert(p, &p.ints(11)).await,
             sql::INSERT_IN => self.insert_in(p).await,
             sql::INSERT_UNIQUE_IN => self.insert_unique_in(p).await,
             sql::ENDED => Ok(self.ended(&p.ints(1))),
@@ -471,17 +476,17 @@ impl<'a> Statement<'a> {
         at.unwrap_or_else(|| self.now.after(micros(delay.unwrap_or(0))))
     }
 
-    async fn insert(&self, p: &Parameters) -> Done<Rows> {
+    /// The periods are those of jobs that are unique.
+    async fn insert(&self, p: &Parameters, periods: &[i64]) -> Done<Rows> {
         let (node, horizon) = (p.maybe_int(1), self.now.after(micros(p.int(2))));
         let (ids, kinds, keys) = (p.uuids(3), p.texts(4), p.maybe_texts(5));
         let (times, delays, payloads) = (p.maybe_times(6), p.maybe_ints(7), p.texts(8));
-        let (may_claim, priorities, periods) = (p.bools(9), p.ints(10), p.maybe_ints(11));
+        let (may_claim, priorities) = (p.bools(9), p.ints(10));
         let mut me = None;
         let mut stored = Vec::new();
         let mut touched = BTreeSet::new();
         let mut refused = BTreeSet::new();
-        for n in 0..ids.len() {
-            let Some(period) = periods[n] else { continue };
+        for (n, period) in periods.iter().copied().enumerate() {
             let mark = mark_of(&kinds[n], keys[n].as_deref(), &payloads[n]);
             if !self.mark(&mut touched, ids[n], keys[n].as_deref(), &mark, period).await? {
                 refused.insert(ids[n]);
@@ -514,7 +519,7 @@ impl<'a> Statement<'a> {
                 ..JobRow::default()
             };
             if !self.insert_row(ids[n], row).await? {
-                if periods[n].is_some() {
+                if !periods.is_empty() {
                     return Err(Fault::Overtaken);
                 }
                 continue;

@@ -82,6 +82,7 @@ fn mark(job: &NewJob) -> (&str, Option<&str>, &str) {
     (&job.kind, job.key.as_deref(), payload)
 }
 
+/// Stores jobs that are all unique, or all not.
 async fn insert(
     call: &mut Call<'_>,
     node: Option<i64>,
@@ -94,7 +95,11 @@ async fn insert(
     let parameters: Parameters<'_, 11> = [
         &node, &window, ids, kinds, keys, times, delays, payloads, &may_claim, priorities, periods,
     ];
-    let rows = call.query(sql::INSERT, &parameters).await?;
+    let is_unique = periods.iter().any(Option::is_some);
+    let rows = match is_unique {
+        true => call.query(sql::INSERT_UNIQUE, &parameters).await?,
+        false => call.query(sql::INSERT, &parameters[..10]).await?,
+    };
     let mut stored: HashMap<Uuid, Inserted> =
         rows.iter().map(rows::inserted).collect::<Result<_, _>>()?;
     // A job that comes twice in one call is stored once, and the second is stored already.
@@ -105,7 +110,6 @@ async fn insert(
             known.insert(get(row, 0)?);
         }
     }
-    let is_unique = periods.iter().any(Option::is_some);
     let mut marked: HashMap<Uuid, Uuid> = HashMap::new();
     if is_unique && !refused.is_empty() {
         let marks = call.read(sql::MARKED, &[ids, kinds, keys, payloads]).await;

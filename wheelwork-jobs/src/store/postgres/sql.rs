@@ -184,30 +184,16 @@ WHERE marked.job NOT IN (SELECT stored.id FROM stored)"
     };
 }
 
-/// Stores jobs: ids $3, kinds $4, keys $5, due times $6 or delays in microseconds $7, payloads $8, priorities
-/// $10. The node $1 claims those with $9 that are due within $2 microseconds, unless their kind is paused.
-/// Those with a period of $11 microseconds are stored only if nothing has their mark, which is a hash of the kind
-/// and of the key or the payload. A job whose key is taken gets no mark. The first epoch is the time: if a job is
-/// stored again after its end, no claim on the first one fits the second.
-pub(crate) const INSERT: &str = concat!(
-    "
+/// Inserts the jobs of `INSERT`: `$marked` comes before, `$chosen` says which of them.
+macro_rules! insert {
+    ($marked:literal, $chosen:literal) => {
+        concat!(
+            "
 WITH me AS (
     SELECT id FROM wheelwork_nodes WHERE id = $1 FOR KEY SHARE
-),
-marked AS (
-    INSERT INTO wheelwork_unique AS known (mark, job, until)
-    SELECT
-        sha256(convert_to(length(kind) || ' ' || kind || coalesce('k' || key, 'p' || payload), 'UTF8')),
-        id, statement_timestamp() + period * interval '1 microsecond'
-    FROM unnest($3::uuid[], $4::text[], $5::text[], $8::text[], $11::bigint[])
-        AS new (id, kind, key, payload, period)
-    WHERE period IS NOT NULL
-        AND NOT EXISTS (SELECT FROM wheelwork_jobs AS job WHERE job.id = new.id)
-        AND NOT EXISTS (SELECT FROM wheelwork_jobs AS job WHERE job.key = new.key)
-    ON CONFLICT (mark) DO UPDATE SET job = excluded.job, until = excluded.until
-    WHERE known.until <= statement_timestamp()
-    RETURNING job
-),
+),",
+            $marked,
+            "
 stored AS (
     INSERT INTO wheelwork_jobs (id, kind, key, due, payload, priority, owner, epoch, claims)
     SELECT
@@ -229,9 +215,8 @@ stored AS (
             coalesce(at, statement_timestamp() + delay * interval '1 microsecond') AS due
         FROM unnest(
             $3::uuid[], $4::text[], $5::text[], $6::timestamptz[], $7::bigint[], $8::text[], $9::bool[],
-            $10::bigint[], $11::bigint[]
-        ) AS new (id, kind, key, at, delay, payload, claim, priority, period)
-        WHERE period IS NULL OR id IN (SELECT marked.job FROM marked)
+            $10::bigint[]
+        ) AS new (id, kind, key, at, delay, payload, claim, priority)", $chosen, "
     ) AS new
     ON CONFLICT DO NOTHING
     RETURNING id, due, owner, epoch
@@ -242,7 +227,37 @@ SELECT
         WHEN owner IS NULL AND due <= statement_timestamp() + $2::bigint * interval '1 microsecond'
         THEN pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid, 'look')::text
     END
-FROM stored",
+FROM stored"
+        )
+    };
+}
+
+/// Stores jobs: ids $3, kinds $4, keys $5, due times $6 or delays in microseconds $7, payloads $8, priorities
+/// $10. The node $1 claims those with $9 that are due within $2 microseconds, unless their kind is paused.
+/// The first epoch is the time: if a job is stored again after its end, no claim on the first one fits the second.
+pub(crate) const INSERT: &str = insert!("", "");
+
+/// As `INSERT`, with periods of $11 microseconds: stores a job only if nothing has its mark, which is a hash of the kind
+/// and of the key or the payload. A job whose key is taken gets no mark.
+pub(crate) const INSERT_UNIQUE: &str = concat!(
+    insert!(
+        "
+marked AS (
+    INSERT INTO wheelwork_unique AS known (mark, job, until)
+    SELECT
+        sha256(convert_to(length(kind) || ' ' || kind || coalesce('k' || key, 'p' || payload), 'UTF8')),
+        id, statement_timestamp() + period * interval '1 microsecond'
+    FROM unnest($3::uuid[], $4::text[], $5::text[], $8::text[], $11::bigint[])
+        AS new (id, kind, key, payload, period)
+    WHERE NOT EXISTS (SELECT FROM wheelwork_jobs AS job WHERE job.id = new.id)
+        AND NOT EXISTS (SELECT FROM wheelwork_jobs AS job WHERE job.key = new.key)
+    ON CONFLICT (mark) DO UPDATE SET job = excluded.job, until = excluded.until
+    WHERE known.until <= statement_timestamp()
+    RETURNING job
+),",
+        "
+        WHERE id IN (SELECT marked.job FROM marked)"
+    ),
     overtaken!("NULL, NULL, NULL,", "::text")
 );
 
