@@ -8,11 +8,12 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
+use wheelwork::ManualClock;
 use wheelwork::future::{DelayQueue, TimedStreamExt, TimeoutError};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A stream of the items that a test puts in.
+/// A stream of the items that a test puts in. It panics if it is polled after its end.
 #[derive(Clone, Debug, Default)]
 struct Source(Arc<Mutex<State>>);
 
@@ -20,6 +21,7 @@ struct Source(Arc<Mutex<State>>);
 struct State {
     items: VecDeque<u32>,
     ended: bool,
+    told: bool,
     waker: Option<Waker>,
 }
 
@@ -46,7 +48,10 @@ impl Stream for Source {
         let mut state = self.0.lock().unwrap();
         match state.items.pop_front() {
             Some(item) => Poll::Ready(Some(item)),
-            None if state.ended => Poll::Ready(None),
+            None if state.ended => {
+                assert!(!std::mem::replace(&mut state.told, true), "polled after its end");
+                Poll::Ready(None)
+            }
             None => {
                 state.waker = Some(cx.waker().clone());
                 Poll::Pending
@@ -160,8 +165,8 @@ fn a_throttled_stream_yields_one_item_per_interval_and_loses_none() {
         clock.advance(ms(1));
         assert_eq!((alarm.wakes(), next(&alarm, &mut throttled)), (value as usize, item(value)));
     }
-    let inner = source.clone().throttle_on(&timer, SECOND).into_inner();
-    assert!(inner.0.lock().unwrap().items.is_empty());
+    let (inner, next_item) = source.clone().throttle_on(&timer, SECOND).into_inner();
+    assert!(inner.0.lock().unwrap().items.is_empty() && next_item.is_none());
     clock.advance(5 * SECOND);
     assert_eq!(next(&alarm, &mut throttled), Poll::Pending);
     source.put(3);
@@ -271,4 +276,96 @@ fn chunks_are_full_or_in_time() {
 
     let one = Source::default().chunks_timeout_on(&timer, 0, SECOND);
     assert!(format!("{one:?}").contains("most: 1"));
+}
+
+/// A stream that is always ready. Each item takes a millisecond.
+struct Busy(ManualClock);
+
+impl Stream for Busy {
+    type Item = ();
+
+    fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<()>> {
+        self.0.advance(ms(1));
+        item(())
+    }
+}
+
+#[test]
+fn a_late_poll_loses_no_debounced_item() {
+    let (timer, clock) = manual();
+    let (alarm, source) = (Alarm::new(), Source::default());
+    let mut debounced = pin!(source.clone().debounce_on(&timer, SECOND));
+    for value in 0..3 {
+        source.put(2 * value);
+        assert_eq!(next(&alarm, &mut debounced), Poll::Pending);
+        clock.advance(10 * SECOND);
+        source.put(2 * value + 1);
+        assert_eq!(next(&alarm, &mut debounced), item(2 * value), "it was quiet for long enough");
+        assert_eq!(next(&alarm, &mut debounced), Poll::Pending);
+        clock.advance(SECOND);
+        assert_eq!(next(&alarm, &mut debounced), item(2 * value + 1));
+    }
+    let mut busy = pin!(Busy(clock.clone()).debounce_on(&timer, Duration::ZERO));
+    assert_eq!(next(&alarm, &mut busy), item(()));
+}
+
+#[test]
+fn a_late_poll_and_a_busy_stream_make_no_chunk_longer() {
+    let (timer, clock) = manual();
+    let (alarm, source) = (Alarm::new(), Source::default());
+    let mut chunks = pin!(source.clone().chunks_timeout_on(&timer, 3, SECOND));
+    source.put(4);
+    assert!(next(&alarm, &mut chunks).is_pending());
+    clock.advance(10 * SECOND);
+    source.put(5);
+    assert_eq!(next(&alarm, &mut chunks), item(vec![4]));
+    assert!(next(&alarm, &mut chunks).is_pending());
+    clock.advance(SECOND);
+    assert_eq!(next(&alarm, &mut chunks), item(vec![5]));
+
+    let mut busy = pin!(Busy(clock.clone()).chunks_timeout_on(&timer, 300, ms(20)));
+    let Poll::Ready(Some(chunk)) = next(&alarm, &mut busy) else { panic!("it is ready") };
+    assert_eq!(chunk.len(), 21);
+}
+
+#[test]
+fn a_throttled_stream_ends_without_delay_and_keeps_the_item_ahead() {
+    let (timer, clock) = manual();
+    let (alarm, source) = (Alarm::new(), Source::default());
+    let mut throttled = pin!(source.clone().throttle_on(&timer, 3600 * SECOND));
+    source.put(1);
+    source.end();
+    assert_eq!(next(&alarm, &mut throttled), item(1));
+    assert_eq!(next(&alarm, &mut throttled), Poll::Ready(None));
+
+    let source = Source::default();
+    let mut throttled = Box::pin(source.clone().throttle_on(&timer, SECOND));
+    (1..=3).for_each(|item| source.put(item));
+    assert_eq!(next(&alarm, &mut throttled.as_mut()), item(1));
+    assert_eq!(next(&alarm, &mut throttled.as_mut()), Poll::Pending);
+    assert_eq!(source.0.lock().unwrap().items, [3]);
+    clock.advance(SECOND);
+    assert_eq!(next(&alarm, &mut throttled.as_mut()), item(2));
+    assert_eq!(next(&alarm, &mut throttled.as_mut()), Poll::Pending);
+    assert_eq!(Pin::into_inner(throttled).into_inner().1, Some(3));
+}
+
+/// `Source` panics if it is polled once more.
+#[test]
+fn every_limited_stream_is_fused() {
+    fn ends_for_good<S: Stream>(stream: impl FnOnce(Source) -> S) {
+        let (alarm, source) = (Alarm::new(), Source::default());
+        let mut stream = pin!(stream(source.clone()));
+        source.put(1);
+        source.end();
+        let items = (0..5).filter(|_| matches!(next(&alarm, &mut stream), Poll::Ready(Some(_))));
+        assert_eq!(items.count(), 1);
+        assert!(matches!(next(&alarm, &mut stream), Poll::Ready(None)));
+    }
+    let (timer, _clock) = manual();
+    ends_for_good(|source| source.timeout_on(&timer, SECOND));
+    ends_for_good(|source| source.timeout_repeating_on(&timer, SECOND));
+    ends_for_good(|source| source.throttle_on(&timer, SECOND));
+    ends_for_good(|source| source.debounce_on(&timer, SECOND));
+    ends_for_good(|source| source.chunks_timeout_on(&timer, 2, SECOND));
 }

@@ -1,5 +1,6 @@
 //! Items in chunks, each within a time.
 
+use super::fused::Fused;
 use crate::future::Sleep;
 use crate::timer::HashedWheelTimer;
 use futures_core::Stream;
@@ -35,26 +36,25 @@ pin_project! {
     #[must_use = "a stream does nothing until it is polled"]
     pub struct ChunksTimeout<S: Stream> {
         #[pin]
-        stream: S,
+        stream: Fused<S>,
         items: Vec<S::Item>,
         most: usize,
         // Ends `limit` after the first item of the chunk.
         sleep: Sleep,
         limit: Duration,
-        ended: bool,
     }
 }
 
 impl<S: Stream> ChunksTimeout<S> {
     #[cfg_attr(feature = "tracing", track_caller)]
     pub(super) fn new(stream: S, timer: &HashedWheelTimer, most: usize, limit: Duration) -> Self {
-        let sleep = timer.sleep(limit);
-        Self { stream, items: Vec::new(), most: most.max(1), sleep, limit, ended: false }
+        let (stream, sleep) = (Fused::new(stream), timer.sleep(limit));
+        Self { stream, items: Vec::new(), most: most.max(1), sleep, limit }
     }
 
     /// Returns the stream, and the items of the chunk that has begun.
     pub fn into_inner(self) -> (S, Vec<S::Item>) {
-        (self.stream, self.items)
+        (self.stream.into_inner(), self.items)
     }
 }
 
@@ -64,7 +64,7 @@ impl<S: Stream> Stream for ChunksTimeout<S> {
     /// A poll takes at most one chunk, so a stream that is always ready does not block its thread for longer.
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Vec<S::Item>>> {
         let mut this = self.project();
-        while !*this.ended && this.items.len() < *this.most {
+        while this.items.len() < *this.most && (this.items.is_empty() || !this.sleep.is_elapsed()) {
             match this.stream.as_mut().poll_next(cx) {
                 Poll::Ready(Some(item)) => {
                     if this.items.is_empty() {
@@ -72,7 +72,7 @@ impl<S: Stream> Stream for ChunksTimeout<S> {
                     }
                     this.items.push(item);
                 }
-                Poll::Ready(None) => *this.ended = true,
+                Poll::Ready(None) => break,
                 Poll::Pending if this.items.is_empty() => return Poll::Pending,
                 Poll::Pending => {
                     ready!(this.sleep.poll_ready(cx));

@@ -1,5 +1,6 @@
 //! The last item before a pause.
 
+use super::fused::Fused;
 use crate::future::Sleep;
 use crate::timer::HashedWheelTimer;
 use futures_core::Stream;
@@ -44,19 +45,18 @@ pin_project! {
     #[must_use = "a stream does nothing until it is polled"]
     pub struct Debounce<S: Stream> {
         #[pin]
-        stream: S,
+        stream: Fused<S>,
         latest: Option<S::Item>,
         // Ends when the pause after the latest item is long enough.
         sleep: Sleep,
         quiet: Duration,
-        ended: bool,
     }
 }
 
 impl<S: Stream> Debounce<S> {
     #[cfg_attr(feature = "tracing", track_caller)]
     pub(super) fn new(stream: S, timer: &HashedWheelTimer, quiet: Duration) -> Self {
-        Self { stream, latest: None, sleep: timer.sleep(quiet), quiet, ended: false }
+        Self { stream: Fused::new(stream), latest: None, sleep: timer.sleep(quiet), quiet }
     }
 }
 
@@ -66,7 +66,7 @@ impl<S: Stream> Stream for Debounce<S> {
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<S::Item>> {
         let mut this = self.project();
         for _ in 0..ITEMS_PER_POLL {
-            if *this.ended {
+            if this.latest.is_some() && this.sleep.is_elapsed() {
                 return Poll::Ready(this.latest.take());
             }
             match this.stream.as_mut().poll_next(cx) {
@@ -74,7 +74,7 @@ impl<S: Stream> Stream for Debounce<S> {
                     *this.latest = Some(item);
                     this.sleep.reset_after(*this.quiet);
                 }
-                Poll::Ready(None) => *this.ended = true,
+                Poll::Ready(None) => return Poll::Ready(this.latest.take()),
                 Poll::Pending => {
                     if this.latest.is_none() {
                         return Poll::Pending;

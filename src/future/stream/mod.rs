@@ -5,8 +5,10 @@
 //   throttle  at most one item per interval
 //   debounce  the last item before a pause
 //   chunks    items in chunks, each within a time
+//   fused     the source of each, which is not polled after its end
 mod chunks;
 mod debounce;
+mod fused;
 mod throttle;
 mod timeout;
 
@@ -21,6 +23,9 @@ use std::time::Duration;
 
 /// Time limits, rates and chunks for streams. The names of the methods differ from those of tokio-stream's
 /// `StreamExt`, so both traits can be imported.
+///
+/// [`Debounce`] and [`ChunksTimeout`] check their deadline before they take a further item, so a task that polls late
+/// loses none to the next one. All are fused: after the end of the stream they yield `None`, and do not poll it again.
 ///
 /// After a stop of the timer, no item is delayed: [`Throttle`] and [`Debounce`] yield each item
 /// immediately, [`ChunksTimeout`] yields what it has, and [`StreamTimeout`] reports the stop once.
@@ -46,7 +51,8 @@ use std::time::Duration;
 /// ```
 pub trait TimedStreamExt: Stream + Sized {
     /// Yields an error if the next item does not come within `limit` after the last one, or after this
-    /// call. The stream continues after an error. There is at most one error between two items.
+    /// call. The stream continues after an error. There is at most one error between two items. An item that is
+    /// ready comes before the error, even if the poll is late.
     ///
     /// # Examples
     ///
@@ -83,7 +89,8 @@ pub trait TimedStreamExt: Stream + Sized {
     }
 
     /// Yields the items in chunks: of `most` items, or of those that have come within `limit` after the first
-    /// one of the chunk. No chunk is empty, and zero items count as one. The stream's end yields the rest.
+    /// one of the chunk. No chunk is empty, and zero items count as one. With a limit of zero, a chunk has one item. The
+    /// stream's end yields the rest.
     ///
     /// # Examples
     ///
@@ -116,8 +123,8 @@ pub trait TimedStreamExt: Stream + Sized {
         ChunksTimeout::new(self, timer, most, limit)
     }
 
-    /// Yields at most one item per `interval`. It does not poll the stream in between, so items wait
-    /// in the stream and none is lost.
+    /// Yields at most one item per `interval`. It takes one item ahead, so that the stream's end is not delayed. The
+    /// others wait in the stream, and none is lost.
     #[cfg_attr(feature = "tracing", track_caller)]
     fn throttle_on(self, timer: &HashedWheelTimer, interval: Duration) -> Throttle<Self> {
         Throttle::new(self, timer, interval)

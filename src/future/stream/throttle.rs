@@ -1,5 +1,6 @@
 //! At most one item per interval.
 
+use super::fused::Fused;
 use crate::future::Sleep;
 use crate::timer::HashedWheelTimer;
 use futures_core::Stream;
@@ -39,24 +40,30 @@ pin_project! {
     /// ```
     #[derive(Debug)]
     #[must_use = "a stream does nothing until it is polled"]
-    pub struct Throttle<S> {
+    pub struct Throttle<S: Stream> {
         #[pin]
-        stream: S,
+        stream: Fused<S>,
+        next: Option<S::Item>,
         // Ends when the next item may come.
         sleep: Sleep,
         interval: Duration,
     }
 }
 
-impl<S> Throttle<S> {
+impl<S: Stream> Throttle<S> {
     #[cfg_attr(feature = "tracing", track_caller)]
     pub(super) fn new(stream: S, timer: &HashedWheelTimer, interval: Duration) -> Self {
-        Self { stream, sleep: timer.sleep(Duration::ZERO), interval }
+        Self {
+            stream: Fused::new(stream),
+            next: None,
+            sleep: timer.sleep(Duration::ZERO),
+            interval,
+        }
     }
 
-    /// Returns the stream without its limit.
-    pub fn into_inner(self) -> S {
-        self.stream
+    /// Returns the stream, and the item that was taken from it and waits.
+    pub fn into_inner(self) -> (S, Option<S::Item>) {
+        (self.stream.into_inner(), self.next)
     }
 }
 
@@ -65,11 +72,13 @@ impl<S: Stream> Stream for Throttle<S> {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<S::Item>> {
         let this = self.project();
-        ready!(this.sleep.poll_ready(cx));
-        let item = ready!(this.stream.poll_next(cx));
-        if item.is_some() {
+        if this.next.is_none() {
+            *this.next = ready!(this.stream.poll_next(cx));
+        }
+        if this.next.is_some() {
+            ready!(this.sleep.poll_ready(cx));
             this.sleep.reset_after(*this.interval);
         }
-        Poll::Ready(item)
+        Poll::Ready(this.next.take())
     }
 }

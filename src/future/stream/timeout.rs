@@ -1,5 +1,6 @@
 //! An error if the next item does not come in time.
 
+use super::fused::Fused;
 use crate::future::{Sleep, TimeoutError};
 use crate::timer::HashedWheelTimer;
 use futures_core::Stream;
@@ -40,7 +41,7 @@ pin_project! {
     #[must_use = "a stream does nothing until it is polled"]
     pub struct StreamTimeout<S> {
         #[pin]
-        stream: S,
+        stream: Fused<S>,
         sleep: Sleep,
         limit: Duration,
         // Whether an error was yielded since the last item.
@@ -53,7 +54,8 @@ pin_project! {
 impl<S> StreamTimeout<S> {
     #[cfg_attr(feature = "tracing", track_caller)]
     pub(super) fn new(stream: S, timer: &HashedWheelTimer, limit: Duration) -> Self {
-        Self { stream, sleep: timer.sleep(limit), limit, reported: false, repeats: false }
+        let (stream, sleep) = (Fused::new(stream), timer.sleep(limit));
+        Self { stream, sleep, limit, reported: false, repeats: false }
     }
 
     pub(super) fn repeating(self) -> Self {
@@ -62,7 +64,7 @@ impl<S> StreamTimeout<S> {
 
     /// Returns the stream without its limit.
     pub fn into_inner(self) -> S {
-        self.stream
+        self.stream.into_inner()
     }
 }
 
