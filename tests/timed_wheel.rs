@@ -1,9 +1,10 @@
 //! Wheels that are told the time in instants.
 
 use std::time::{Duration, Instant};
-use wheelwork::wheel::{HashedWheel, HierarchicalWheel, Ticks, TimedWheel};
+use wheelwork::wheel::{HashedWheel, HierarchicalWheel, Linux, LinuxWheel, Ticks, TimedWheel};
 
 const MS: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
 fn rule_02_a_value_is_never_early_and_late_by_less_than_a_tick() {
@@ -42,4 +43,48 @@ fn pauses_and_speeds_move_all_deadlines() {
     assert!(!wheel.reschedule_at(first, start));
     assert!(wheel.expire_at_most(start + 200 * MS, 10, |_, expired| assert_eq!(expired.value, 2)));
     assert_eq!(wheel.next_deadline(), None);
+}
+
+/// It is late by a tick, or by 12.7 % of the delay, however long nobody has told it the time.
+#[test]
+fn a_linux_wheel_counts_a_delay_from_the_present_that_it_gets() {
+    type Timed = TimedWheel<u32, Linux>;
+    let histories: [fn(&mut Timed, Instant, Instant); 5] = [
+        |wheel, _, now| {
+            wheel.insert(now, 50 * MS, 50);
+        },
+        |wheel, start, now| {
+            let far = wheel.insert(start, 7200 * SECOND, 50);
+            assert!(wheel.reschedule(far, now, 50 * MS));
+        },
+        |wheel, start, now| {
+            let dead = wheel.insert(start, SECOND, 0);
+            wheel.wheel_mut().remove(dead);
+            wheel.insert(now, 50 * MS, 50);
+        },
+        |wheel, start, now| {
+            for n in [5, 3, 4] {
+                wheel.insert(start, n * SECOND, n);
+            }
+            wheel.insert(now, 50 * MS, 50);
+            assert_eq!([(); 3].map(|()| wheel.pop(now).unwrap().value), [3, 4, 5]);
+        },
+        |wheel, start, now| {
+            for n in [1, 2] {
+                wheel.insert(start, n * SECOND, n);
+            }
+            assert_eq!(wheel.pop(now).unwrap().value, 1);
+            wheel.insert(now, 50 * MS, 50);
+            wheel.insert(now + SECOND, 50 * MS, 60); // the pass does not go so far
+            assert_eq!(wheel.pop(now).unwrap().value, 2);
+        },
+    ];
+    for (history, number) in histories.iter().zip(1..) {
+        let start = Instant::now();
+        let now = start + 3600 * SECOND;
+        let mut wheel = TimedWheel::new(LinuxWheel::new(), Ticks::new(MS, start).unwrap());
+        history(&mut wheel, start, now);
+        let fired = (0..100).find(|&ms| wheel.pop(now + ms * MS).is_some());
+        assert!(matches!(fired, Some(50..=58)), "history {number}: {fired:?}");
+    }
 }

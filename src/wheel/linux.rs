@@ -41,7 +41,7 @@ const OUT_OF_REACH: u64 = threshold(LEVELS);
 /// lateness does not matter.
 ///
 /// The wheel counts a delay from the time that it was last told. So tell it the time before an
-/// insert.
+/// insert, by [`expire`](Wheel::expire) or [`pop`](Wheel::pop). A [`TimedWheel`](super::TimedWheel) does this itself.
 ///
 /// `insert` is O(1) and touches one bucket and one bit. `remove` is O(1) amortised. `next_expiry`
 /// reads one bitmap for each level. The 576 buckets take 14 KiB; an entry takes 8 bytes besides the
@@ -85,7 +85,7 @@ pub struct Linux {
     clock: u64,
     /// The next tick to expire.
     current_tick: u64,
-    /// Entries that were already overdue at their insert.
+    /// Entries that were overdue at their insert, or when the time was told.
     overdue: Bucket<()>,
     sweep_position: SweepPosition,
 }
@@ -140,12 +140,12 @@ impl Linux {
 
     /// Empties the buckets that expire at `tick`. The coarsest goes first: if two timeouts have the
     /// same deadline, the one in the coarser level was inserted first.
-    fn take_tick(&mut self, tick: u64, batch: &mut Batch) {
+    fn take_tick(&mut self, tick: u64, mut taken: impl FnMut(Token)) {
         for level in (0..LEVELS).rev() {
             if self.first_expiration(level) == Some(tick) {
                 let bucket = (tick >> (SHIFT * level as u32)) as usize % SIZE;
                 let due = &mut self.buckets[level * SIZE + bucket];
-                due.take_all(&mut self.spare, |token, ()| batch.push(token, 0));
+                due.take_all(&mut self.spare, |token, ()| taken(token));
                 self.occupied[level] &= !(1 << bucket);
             }
         }
@@ -172,6 +172,19 @@ impl TokenWheel for Linux {
         self.clock.saturating_add(OUT_OF_REACH - 1)
     }
 
+    /// What is due by `now` becomes overdue, so the clock can go on. Each entry is moved once.
+    fn tell(&mut self, now: u64) {
+        if now <= self.current_tick || now == NOTHING {
+            return;
+        }
+        let mut overdue = std::mem::take(&mut self.overdue);
+        while let Some(tick) = self.next_bucket().filter(|&tick| tick <= now) {
+            self.take_tick(tick, |token| overdue.push(token, ()));
+        }
+        self.overdue = overdue;
+        (self.clock, self.current_tick) = (now - 1, now);
+    }
+
     /// Visits each bucket that expires once.
     fn take_next(&mut self, now: u64, batch: &mut Batch, _: impl FnMut(Due)) -> Option<u64> {
         let now = now.min(NOTHING - 1);
@@ -184,7 +197,7 @@ impl TokenWheel for Linux {
             return Some(self.current_tick);
         }
         match next {
-            Some(tick) => self.take_tick(tick, batch),
+            Some(tick) => self.take_tick(tick, |token| batch.push(token, 0)),
             None => (self.clock, self.current_tick) = (now, now + 1),
         }
         next

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 /// scaled.
 ///
 /// Nothing is early: a deadline belongs to the first tick that does not begin before it. So a value is late by
-/// less than a tick, if the caller comes in time.
+/// less than a tick, if the caller comes in time. A [`LinuxWheel`](super::LinuxWheel) adds its own lateness, which counts
+/// from the present that [`insert`](Self::insert) and [`reschedule`](Self::reschedule) get.
 ///
 /// Every method that depends on the present gets it from the caller. A loop reads the clock once per turn; a
 /// simulation passes instants of its own.
@@ -49,10 +50,12 @@ impl<T, S: Unlimited> TimedWheel<T, S> {
     /// If the wheel already holds 2^32 - 1 values.
     #[inline]
     pub fn insert(&mut self, now: Instant, delay: Duration, value: T) -> Key {
+        self.wheel.tell(self.ticks.at(now));
         self.wheel.insert(self.ticks.after(now, delay), value)
     }
 
-    /// Inserts a value that is due at an instant, if the speed stays as it is.
+    /// Inserts a value that is due at an instant, if the speed stays as it is. It gets no present, so in a
+    /// [`LinuxWheel`](super::LinuxWheel) the delay counts from the last one.
     ///
     /// # Panics
     ///
@@ -66,6 +69,7 @@ impl<T, S: Unlimited> TimedWheel<T, S> {
     /// left the wheel.
     #[inline]
     pub fn reschedule(&mut self, key: Key, now: Instant, delay: Duration) -> bool {
+        self.wheel.tell(self.ticks.at(now));
         self.wheel.reschedule(key, self.ticks.after(now, delay))
     }
 

@@ -161,6 +161,13 @@ impl<T, S: Structure> Wheel<T, S> {
         self
     }
 
+    /// Tells the structure the time, but no later one than the last tick of a pass that goes on.
+    #[inline]
+    pub(super) fn tell(&mut self, now: u64) {
+        let last = self.pass.as_ref().map_or(u64::MAX, Pass::last_tick);
+        self.filing.wheel.tell(now.min(last));
+    }
+
     pub(super) fn structure(&self) -> &S {
         &self.filing.wheel
     }
