@@ -172,9 +172,30 @@ fn a_period_of_zero_is_an_error_with_the_task() {
     assert_eq!(error.to_string(), "a period of 0s: expected a longer one");
     error.into_task()();
     assert_eq!(runs.len(), 1);
-    let endless = Period::fixed_rate(Duration::MAX);
-    let never = timer.new_periodic(|| (), endless).unwrap();
-    assert!(never.cancel());
+}
+
+/// `Next::after(Duration::MAX)` does so too.
+#[test]
+fn rule_10_a_period_of_ever_waits_after_its_first_run() {
+    let (timer, clock) = manual();
+    let rates = [MissedTickBehavior::Burst, MissedTickBehavior::Delay, MissedTickBehavior::Skip]
+        .map(|missed| Period::fixed_rate(Duration::MAX).missed(missed));
+    for period in [rates[0], rates[1], rates[2], Period::fixed_delay(Duration::MAX)] {
+        let never = timer.new_periodic(|| (), period).unwrap();
+        let runs = Record::new();
+        let record = runs.clone();
+        let period = period.initial_delay(TICK);
+        let once = timer.new_periodic(move || record.push(()), period).unwrap();
+        clock.advance(TICK);
+        clock.advance_through(Duration::from_secs(1_000_000_000));
+        assert_eq!(runs.len(), 1);
+        assert!(never.is_pending() && once.is_pending(), "{period:?}");
+        once.reschedule(TICK).unwrap();
+        clock.advance(TICK);
+        assert_eq!(runs.len(), 2);
+        assert!(never.cancel() && once.cancel());
+    }
+    assert_conserved(&timer);
 }
 
 #[test]

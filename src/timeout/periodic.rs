@@ -9,7 +9,7 @@
 use super::next::Next;
 use super::run::Run;
 use super::task::TimerTask;
-use crate::time::tick::{DEADLINE_STEP, NEVER, nanos, next_beat};
+use crate::time::tick::{DEADLINE_STEP, next_beat};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -288,14 +288,16 @@ where
             return Next::done();
         }
         let every = self.period.every;
-        // If the next run lies beyond the end of time, the series ends.
         if self.period.cadence == Cadence::Delay {
-            return if nanos(every) == NEVER { Next::done() } else { Next::after(self, every) };
+            return Next::after(self, every);
         }
         let due = self.due(run);
         // If the clock panics, the run counts as on time. The next one is not early then, and can miss runs itself.
         let now = run.end().unwrap_or(due);
-        let Some(next) = self.period.next(due, now) else { return Next::done() };
+        // A run beyond the end of time waits for ever.
+        let Some(next) = self.period.next(due, now) else {
+            return Next::after(self, Duration::MAX);
+        };
         self.due = next;
         if next <= now { Next::missed(self, next) } else { Next::at(self, next) }
     }
