@@ -123,7 +123,7 @@ fn rule_05_it_goes_on_after_a_panic_of_its_callback() {
     assert_eq!(calls.take(), [WatchdogEvent::Stuck { unfed_for: SECOND, first: true }]);
 }
 
-/// A feed from within a report is a feed, and its recovery follows with the next one.
+/// A feed from within a report is a feed, and its recovery follows the report.
 #[test]
 fn its_callback_may_feed() {
     let (timer, clock) = manual();
@@ -136,9 +136,123 @@ fn its_callback_may_feed() {
     });
     it.set(watchdog.watch("it", SECOND).unwrap()).unwrap();
     clock.advance_through(SECOND);
-    assert_eq!(told.take(), [WatchdogEvent::Stuck { unfed_for: SECOND, first: true }]);
+    let [stuck, recovered] = told.take()[..] else { panic!("two calls") };
+    assert_eq!(stuck, WatchdogEvent::Stuck { unfed_for: SECOND, first: true });
+    assert_eq!(recovered, WatchdogEvent::Recovered { unfed_for: SECOND });
     it.get().unwrap().feed();
-    assert_eq!(told.take(), [WatchdogEvent::Recovered { unfed_for: SECOND }]);
+    assert_eq!(told.len(), 0);
+}
+
+/// A watchdog whose calls for `held` events wait until they are let go on. It notes where each call begins and ends.
+fn holding(
+    timer: &HashedWheelTimer,
+    held: fn(WatchdogEvent) -> bool,
+) -> (Watchdog, Record<Call>, mpsc::Receiver<()>, mpsc::Sender<()>) {
+    let (calls, (entered, enters), (go_on, goes)) =
+        (Record::new(), mpsc::channel(), mpsc::channel());
+    let (record, goes) = (calls.clone(), Mutex::new(goes));
+    let watchdog = Watchdog::new(timer, move |_: &str, event| {
+        record.push(Call::Begins(event));
+        if held(event) {
+            let _ = entered.send(());
+            let _ = goes.lock().unwrap().recv();
+        }
+        record.push(Call::Ends);
+    });
+    (watchdog, calls, enters, go_on)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Call {
+    Begins(WatchdogEvent),
+    Ends,
+}
+
+/// It is fed while a first or a further report runs, by this thread, which is not held.
+#[test]
+fn a_feed_during_a_report_is_told_after_it() {
+    for further in 0..2 {
+        let (timer, clock) = manual();
+        let (watchdog, calls, enters, go_on) = holding(&timer, |_| true);
+        let watched = watchdog.watch("it", SECOND).unwrap();
+        (0..further).for_each(|_| go_on.send(()).unwrap());
+        thread::scope(|scope| {
+            let go_on = go_on; // a failure ends the calls
+            scope.spawn(|| clock.advance_through(SECOND * (1 + further)));
+            (0..=further).for_each(|_| enters.recv().unwrap());
+            watched.feed();
+            drop(watched.paused()); // a pause feeds too
+            let events = calls.take();
+            assert!(matches!(events[..], [.., Call::Begins(WatchdogEvent::Stuck { .. })]));
+            (0..2).for_each(|_| go_on.send(()).unwrap());
+        });
+        let recovered = WatchdogEvent::Recovered { unfed_for: SECOND * (1 + further) };
+        assert_eq!(calls.take(), [Call::Ends, Call::Begins(recovered), Call::Ends]);
+    }
+}
+
+/// The thread that feeds it is held in the call that tells so, for longer than the limit.
+#[test]
+fn a_report_does_not_overlap_a_recovery() {
+    let (timer, clock) = manual();
+    let (watchdog, calls, enters, go_on) =
+        holding(&timer, |event| matches!(event, WatchdogEvent::Recovered { .. }));
+    let watched = watchdog.watch("it", SECOND).unwrap();
+    clock.advance_through(SECOND);
+    assert_eq!(calls.take().len(), 2);
+    let recovered = WatchdogEvent::Recovered { unfed_for: SECOND };
+    thread::scope(|scope| {
+        let _ends = go_on; // a failure ends the call too
+        scope.spawn(|| watched.feed());
+        enters.recv().unwrap();
+        clock.advance_through(SECOND * 2);
+        assert_eq!(calls.take(), [Call::Begins(recovered)]);
+    });
+    clock.advance_through(SECOND);
+    let stuck = WatchdogEvent::Stuck { unfed_for: SECOND * 3, first: true };
+    assert_eq!(calls.take(), [Call::Ends, Call::Begins(stuck), Call::Ends]);
+}
+
+/// The time in the report belongs to the silence.
+#[test]
+fn a_recovery_tells_the_whole_silence() {
+    let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+    let (sender, told) = mpsc::channel();
+    let watchdog = Watchdog::new(&timer, move |_: &str, event| {
+        thread::sleep(ms(150));
+        sender.send(event).unwrap();
+    });
+    let watched = watchdog.watch("it", ms(100)).unwrap();
+    let Ok(WatchdogEvent::Stuck { unfed_for: before, .. }) = told.recv() else { panic!("stuck") };
+    watched.feed();
+    let recovered = told.iter().find_map(|event| match event {
+        WatchdogEvent::Recovered { unfed_for } => Some(unfed_for),
+        _ => None,
+    });
+    assert!(recovered.unwrap() >= before + ms(150), "{recovered:?} after {before:?}");
+}
+
+/// A jump of the clock is a stall of the worker. The loops are stalled too, and feed when they go on.
+#[test]
+fn a_stall_of_the_worker_is_no_silence() {
+    let (timer, clock) = manual();
+    let (watchdog, told) = watchdog(&timer);
+    let loops: Vec<_> = (0..9).map(|_| watchdog.watch("healthy", SECOND * 2).unwrap()).collect();
+    let it = watchdog.watch("it", SECOND).unwrap();
+    for stall in [SECOND * 3, SECOND * 1000] {
+        clock.advance_through(SECOND / 2);
+        it.feed();
+        loops.iter().for_each(Watched::feed);
+        clock.advance(stall);
+        loops.iter().for_each(Watched::feed);
+        clock.advance_through(SECOND - TICK);
+        loops.iter().for_each(Watched::feed);
+        assert_eq!(told.len(), 0);
+        clock.advance_through(TICK);
+        assert_eq!(told.take(), [stuck(stall + SECOND, true)], "after a further limit");
+        it.feed();
+        assert_eq!(told.take(), [recovered(stall + SECOND)]);
+    }
 }
 
 /// The executor of its timer is stuck too, and holds no report.

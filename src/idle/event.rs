@@ -105,7 +105,7 @@ pub struct Idle<T> {
     pub(super) outcome: Outcome,
     pub(super) seat: Seat,
     /// The last activity before the report.
-    pub(super) since: u64,
+    pub(crate) since: u64,
 }
 
 /// A connection's place in a shard.
@@ -143,6 +143,11 @@ impl<T> Idle<T> {
             IdleKind::Age | IdleKind::TimerStopped => !block.activity(*number).is_abandoned(),
             kind => block.reading(*number).is_silent_since(kind, self.since),
         }
+    }
+
+    /// The last activity, which may have come after the report began.
+    pub(crate) fn last_activity(&self) -> u64 {
+        self.seat.block.reading(self.seat.number).last()
     }
 
     /// Sets the answer. Without one, the connection stays watched.

@@ -105,13 +105,17 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     where
         F: Fn(&mut T, IdleEvent) -> Answer + Send + Sync + 'static,
     {
+        let on_idle = move |idle: &mut Idle<T>| {
+            let event = idle.event();
+            on_idle(&mut idle.connection, event)
+        };
         Self::with(timer, Box::new(move |batch| one_by_one(batch, &on_idle)), false)
     }
 
     /// Like [`new`](Self::new), but everything runs on the worker, even if the timer has an executor.
     pub(crate) fn on_worker<F>(timer: &HashedWheelTimer, on_idle: F) -> Self
     where
-        F: Fn(&mut T, IdleEvent) -> Answer + Send + Sync + 'static,
+        F: Fn(&mut Idle<T>) -> Answer + Send + Sync + 'static,
     {
         Self::with(timer, Box::new(move |batch| one_by_one(batch, &on_idle)), true)
     }
@@ -356,15 +360,14 @@ fn latest_wanted(longest: &BinaryHeap<(u64, u32, usize)>, n: usize) -> u64 {
 }
 
 /// Calls `on_idle` for each connection of a batch. Returns the number of calls that panicked.
-fn one_by_one<T>(batch: &mut [Idle<T>], on_idle: &impl Fn(&mut T, IdleEvent) -> Answer) -> u64 {
+fn one_by_one<T>(batch: &mut [Idle<T>], on_idle: &impl Fn(&mut Idle<T>) -> Answer) -> u64 {
     let mut panics = 0;
     for idle in batch {
         if !idle.is_still_silent() {
             idle.withdraw();
             continue;
         }
-        let event = idle.event();
-        match catch_panic::contained(|| on_idle(&mut idle.connection, event)) {
+        match catch_panic::contained(|| on_idle(idle)) {
             Some(answer) => idle.answer(answer),
             None => panics += 1,
         }

@@ -214,8 +214,13 @@ impl Watch {
 
     /// The time since the last read or write.
     pub fn silent_for(&self) -> Duration {
-        let since = self.reading().last();
+        let since = self.last_activity();
         Duration::from_nanos(self.0.block.now().saturating_sub(since))
+    }
+
+    /// The last read or write.
+    pub(crate) fn last_activity(&self) -> u64 {
+        self.reading().last()
     }
 
     #[inline]

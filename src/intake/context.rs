@@ -159,8 +159,8 @@ impl Context {
         self.alarm.parker().thread_name().unwrap_or_default()
     }
 
-    /// The present, where a panic of the clock must not reach the caller: on the worker, and in a report. `None` if
-    /// the clock panics, which is counted.
+    /// The present, where a panic of the clock must not reach the caller: on the worker. `None` if the clock
+    /// panics, which is counted.
     #[inline]
     pub(crate) fn now_contained(&self) -> Option<u64> {
         let now = self.gate.time.now_contained();

@@ -1,19 +1,32 @@
 //! The watchdog: it tells on the timer's worker that a task, a runtime or a shard is stuck.
 //!
 //! A watched thing is a connection of an idle manager that nobody reads or writes: to feed it is a touch. This
-//! file adds its name and its recovery. All else, the races included, is the idle manager's.
+//! file adds its name and its recovery. All else is the idle manager's.
 //!
-//! **The order of a report and its recovery.** `Stall::tell` sets `told` after the callback has returned, or has
-//! panicked. A feed that finds it set clears it and reports the recovery. So a recovery comes after its report, and
-//! each first report has at most one recovery. A feed during the callback leaves the recovery to the next feed.
+//! **One call at a time.** `Stall::state` says which call for a thing runs, and which one was the last:
+//!
+//! | state | meaning | transitions |
+//! |---|---|---|
+//! | `QUIET` | its last call was no report | the worker reports -> `TELLING` |
+//! | `TELLING` | the worker reports it as stuck | fed -> `FED`; the call returns -> `STUCK` |
+//! | `STUCK` | its last call was a report | the worker reports again -> `TELLING`; fed -> `FED` |
+//! | `FED` | it was fed after a report that runs, or its recovery is being told | the report returns -> `STUCK`; the recovery returns -> `QUIET` |
+//!
+//! Who changes `STUCK` to `FED` tells the recovery. This is the thread that feeds, or the worker after a report, if the
+//! thing was fed meanwhile. While a recovery is being told, no report begins. So calls for one thing never overlap, and
+//! the last one is a recovery if it was fed since the last report.
+//!
+//! **A feed that sees no report.** A feed stores its time and then loads the state; the worker changes the state and
+//! then loads the time of the last feed. Without a fence, the feed can miss the state while the worker misses the feed.
+//! The next feed then tells the recovery. A pause may be followed by no feed for a long time, so it has the fence.
 
 use crate::base::catch_panic;
 use crate::base::logging::warning;
-use crate::base::sync::{Arc, AtomicBool, Mutex, Ordering};
-use crate::idle::{Answer, IdleEvent, IdleKind, IdlePolicy, IdleTimeouts, Watch};
+use crate::base::sync::{Arc, AtomicU8, AtomicU64, Ordering, fence};
+use crate::idle::{Answer, Idle, IdleEvent, IdleKind, IdlePolicy, IdleTimeouts, Watch};
 use crate::timer::{HashedWheelTimer, RefusalReason};
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Reports what has not been fed for its limit: a thread, a runtime, a shard.
 ///
@@ -59,12 +72,6 @@ struct Shared {
 }
 
 impl Shared {
-    /// The present. `None` if the clock panics, since that must not lose a recovery.
-    fn now(&self) -> Option<Instant> {
-        let context = self.timer.context();
-        context.now_contained().map(|now| self.timer.gate().time.instant_at(now))
-    }
-
     /// Calls the user's callback, and counts its panic.
     fn tell(&self, name: &str, event: WatchdogEvent) {
         if catch_panic::panics(|| (self.tell)(name, event)) {
@@ -108,8 +115,8 @@ pub enum WatchdogEvent {
         /// Whether this is the first report since then.
         first: bool,
     },
-    /// It was fed again. Told by that feed, on its thread. If the thing is dropped while it is stuck, no recovery
-    /// is told.
+    /// It was fed again. Told by that feed, on its thread; if it was fed while a report ran, on the timer's worker
+    /// after that report. If the thing is dropped while it is stuck, no recovery is told.
     Recovered {
         /// The time from the feed before the report to this one.
         unfed_for: Duration,
@@ -120,14 +127,14 @@ impl Watchdog {
     /// Creates a watchdog that calls `tell` with the name of a watched thing, and with what has happened.
     ///
     /// A report is told on the timer's worker, even if the timer has an executor, because the executor may be what
-    /// is stuck. So keep `tell` short. A recovery is told on the thread that feeds. Calls for two things may
-    /// overlap.
+    /// is stuck. So keep `tell` short. A recovery is told on the thread that feeds, or on the worker if the thing was
+    /// fed while a report ran. Calls for one thing never overlap, and the last one tells the truth. Calls for two
+    /// things may overlap.
     ///
     /// A panic of `tell` is caught, on both threads, and counted in [`Metrics::panicked`](crate::Metrics::panicked).
     /// The thing stays watched, and the report counts as told.
     ///
-    /// `tell` may feed the thing itself. A feed within its first report is told as a recovery by the next feed, and
-    /// one within a further report calls `tell` from within `tell`: hold no lock there.
+    /// `tell` may feed the thing itself. The recovery is told once that call has returned.
     pub fn new<F>(timer: &HashedWheelTimer, tell: F) -> Self
     where
         F: Fn(&str, WatchdogEvent) + Send + Sync + 'static,
@@ -135,7 +142,7 @@ impl Watchdog {
         let shared = Arc::new(Shared { timer: timer.clone(), tell: Box::new(tell) });
         let on_idle = {
             let shared = shared.clone();
-            move |stall: &mut Arc<Stall>, event| stall.tell(event, &shared)
+            move |idle: &mut Idle<Arc<Stall>>| Stall::report(idle, &shared)
         };
         Self { idle: IdleTimeouts::on_worker(timer, on_idle), shared }
     }
@@ -145,6 +152,10 @@ impl Watchdog {
     /// It is reported once it has not been fed for `limit`: never earlier, and later by less than a tick, plus
     /// scheduling. [`Duration::MAX`] never passes. With a limit shorter than a tick, it is reported in each tick
     /// before which it was not fed within the limit. Zero is such a limit: it does not turn the watching off.
+    ///
+    /// A stall of the worker itself counts for nobody: a stopped process, or a task that blocked the worker. If the
+    /// worker is late by more than two ticks and an eighth of `limit`, it tells nothing, and reports the thing after a
+    /// further `limit` if it is still not fed. So is a report that is due while a recovery is being told.
     ///
     /// It costs what [`IdleTimeouts::watch`] costs. The timer's limit of pending timeouts does not apply.
     ///
@@ -156,10 +167,12 @@ impl Watchdog {
         name: impl Into<String>,
         limit: Duration,
     ) -> Result<Watched, RefusalReason> {
+        let tick = self.shared.timer.tick_duration();
         let stall = Arc::new(Stall {
             name: name.into(),
-            told: AtomicBool::new(false),
-            last_fed: Mutex::new((None, Duration::ZERO)),
+            in_time: limit.saturating_add(limit / 8).saturating_add(tick.saturating_mul(2)),
+            state: AtomicU8::new(QUIET),
+            last_fed: AtomicU64::new(0),
         });
         // A duration of zero would turn the watching off.
         let policy = IdlePolicy::new().reader(limit.max(Duration::from_nanos(1)));
@@ -229,8 +242,10 @@ impl Watched {
     /// Feeds the watchdog, and suspends the watching until the guard is dropped, which feeds it again. Use it
     /// while a thread waits for work. Pauses nest. It allocates nothing and takes no lock.
     pub fn paused(&self) -> PausedWatchdog<'_> {
-        self.feed();
+        self.watch.record_read();
         self.watch.pause();
+        fence(Ordering::SeqCst); // pairs with the one in `report`
+        self.recover();
         PausedWatchdog(self)
     }
 
@@ -246,9 +261,9 @@ impl Watched {
 
     #[inline]
     fn recover(&self) {
-        // Relaxed: only a hint. The swap decides.
-        if self.stall.told.load(Ordering::Relaxed) {
-            self.stall.recover(&self.shared);
+        // Relaxed: only a hint. The exchange decides.
+        if self.stall.state.load(Ordering::Relaxed) != QUIET {
+            self.stall.recover(self.watch.last_activity(), &self.shared);
         }
     }
 }
@@ -295,39 +310,55 @@ impl Drop for PausedWatchdog<'_> {
     }
 }
 
-/// The state that a watched thing shares with the check of the idle manager.
+/// The states of a [`Stall`].
+const QUIET: u8 = 0;
+const TELLING: u8 = 1;
+const STUCK: u8 = 2;
+const FED: u8 = 3;
+
+/// What a watched thing shares with the check of the idle manager.
 struct Stall {
     name: String,
-    /// Whether it was reported, and its recovery was not.
-    told: AtomicBool,
-    /// When it was last fed before the report, unless the clock panicked, and the silence that was reported.
-    last_fed: Mutex<(Option<Instant>, Duration)>,
+    /// The longest silence at which the worker is in time for the first report.
+    in_time: Duration,
+    state: AtomicU8,
+    /// The last feed before the report, in nanoseconds since the timer's origin. Relaxed: `state` publishes it.
+    last_fed: AtomicU64,
 }
 
 impl Stall {
     /// Reports that it is stuck. The end of the timer is no report.
-    fn tell(&self, event: IdleEvent, shared: &Shared) -> Answer {
-        let IdleEvent { kind, first, silent_for, .. } = event;
+    fn report(idle: &mut Idle<Arc<Self>>, shared: &Shared) -> Answer {
+        let IdleEvent { kind, first, silent_for: unfed_for, .. } = idle.event();
+        let stall = &idle.connection;
         if kind == IdleKind::TimerStopped {
             return Answer::StopWatching;
         }
-        shared.tell(&self.name, WatchdogEvent::Stuck { unfed_for: silent_for, first });
-        if first {
-            let last_fed = shared.now().and_then(|now| now.checked_sub(silent_for));
-            *self.last_fed.lock() = (last_fed, silent_for);
-            self.told.store(true, Ordering::Release);
+        let is_late = first && unfed_for > stall.in_time;
+        let begin = |state| (state != FED && !is_late).then_some(TELLING);
+        if let Ok(before) = stall.state.fetch_update(Ordering::AcqRel, Ordering::Relaxed, begin) {
+            stall.last_fed.store(idle.since, Ordering::Relaxed);
+            let first = before == QUIET;
+            shared.tell(&stall.name, WatchdogEvent::Stuck { unfed_for, first });
+            stall.state.swap(STUCK, Ordering::AcqRel); // acquires the feed that set `FED`
+            fence(Ordering::SeqCst); // pairs with the one in `paused`
+            let fed_at = idle.last_activity();
+            if fed_at > idle.since {
+                stall.recover(fed_at, shared);
+            }
         }
         Answer::KeepWatching
     }
 
+    /// It was fed at `fed_at`. Tells the recovery, unless a call runs.
     #[cold]
-    fn recover(&self, shared: &Shared) {
-        if self.told.swap(false, Ordering::Acquire) {
-            let (last_fed, at_least) = *self.last_fed.lock();
-            let unfed_for = last_fed
-                .zip(shared.now())
-                .map_or(at_least, |(fed, now)| now.saturating_duration_since(fed));
+    fn recover(&self, fed_at: u64, shared: &Shared) {
+        let feed = |state| matches!(state, TELLING | STUCK).then_some(FED);
+        if self.state.fetch_update(Ordering::AcqRel, Ordering::Relaxed, feed) == Ok(STUCK) {
+            let unfed_for = fed_at.saturating_sub(self.last_fed.load(Ordering::Relaxed));
+            let unfed_for = Duration::from_nanos(unfed_for);
             shared.tell(&self.name, WatchdogEvent::Recovered { unfed_for });
+            self.state.store(QUIET, Ordering::Release);
         }
     }
 }

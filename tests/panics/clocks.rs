@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 use wheelwork::executor::ThreadPool;
 use wheelwork::time::{Follower, Pace};
 use wheelwork::{
-    Clock, HashedWheelTimer, ManualClock, MissedTickBehavior, Next, Period, Run, Timeout,
-    TimerTask, Watchdog, WatchdogEvent,
+    Clock, HashedWheelTimer, ManualClock, MissedTickBehavior, Next, Period, Run, Timeout, TimerTask,
 };
 
 fn on_a_bad_clock(clock: &BadClock) -> HashedWheelTimer {
@@ -315,27 +314,6 @@ fn rule_01_a_timeout_that_waits_for_the_clock_is_pending() {
         drop(timer.stop());
         assert_conserved(&timer);
     }
-}
-
-/// The clock panics when a report is told, where the watchdog notes when the thing was fed last.
-#[test]
-fn rule_05_a_watchdog_whose_clock_panics_tells_the_recovery() {
-    let clock = Failing::on(WORKER);
-    let builder = HashedWheelTimer::builder().thread_name(WORKER);
-    let timer = builder.clock(clock.clone()).build().unwrap();
-    let told = Record::new();
-    let (record, bad) = (told.clone(), clock.clone());
-    let watchdog = Watchdog::new(&timer, move |_: &str, event| {
-        record.push(event);
-        bad.fail(1);
-    });
-    let unfed_for = Duration::from_secs(1);
-    let watched = watchdog.watch("it", unfed_for).unwrap();
-    clock.clock.advance_through(unfed_for);
-    assert_eq!(told.take(), [WatchdogEvent::Stuck { unfed_for, first: true }]);
-    assert_eq!(timer.metrics().panicked, 1);
-    watched.feed();
-    assert_eq!(told.take(), [WatchdogEvent::Recovered { unfed_for }]);
 }
 
 /// A sleep is moved into the past, and the clock panics where the call looks whether it has passed. The task

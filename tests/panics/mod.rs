@@ -17,7 +17,6 @@
 //! | clock: `now` | worker | caught, counted; the last time known counts | `clocks.rs` |
 //! | clock: `now`, at the end of a run | worker, executor | caught, counted; the timeout goes on | `clocks.rs` |
 //! | clock: `now`, by a task | worker, executor | the task's | `clocks.rs` |
-//! | clock: `now`, by a report of a watchdog | worker | caught, counted; its recovery is told | `clocks.rs` |
 //! | clock: `now`, after a reset of a future | a caller | caught; its task is woken | `clocks.rs` |
 //! | clock: `now` | a caller | the caller's, before anything is changed | `clocks.rs` |
 //! | clock: `now` | an idle check | caught, counted; the check comes again | `idle.rs` |
