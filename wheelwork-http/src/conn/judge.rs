@@ -1,7 +1,7 @@
 //! What is due on a connection, and what follows.
 
 use super::check::{Check, Refused};
-use super::state::{Conn, Due, Flags, Stage};
+use super::state::{Conn, Flags, Stage};
 use crate::cut::Effect;
 use crate::limit::Limit;
 use crate::time::{NEVER, after};
@@ -42,39 +42,32 @@ impl Conn {
         let now = self.now();
         let mut control = self.control();
         let first = self.deadlines(&control).into_iter().min_by_key(|&(at, _)| at);
-        let Some((_, due)) = first.filter(|&(at, _)| at <= now) else { return false };
+        let Some((_, limit)) = first.filter(|&(at, _)| at <= now) else { return false };
         let closing = control.closing;
-        match due {
-            Due::Handler => {
+        match limit {
+            Limit::Handler => {
                 self.handler_since.store(0, Ordering::Relaxed);
-                self.set(Flags::CUT);
+                self.set(Flags::PASSED);
                 drop(control);
-                self.report(Limit::Handler, Effect::Request);
+                self.report(limit, Effect::Request);
             }
-            Due::Write => {
+            Limit::Response => {
                 let bounds = self.write_bounds(&control);
-                let judged = control.cold_mut().write.judge(&bounds, now);
+                let passed = control.cold_mut().write.judge(&bounds, now);
                 drop(control);
-                if let Some(limit) = judged {
+                if let Some(limit) = passed {
                     self.close(limit, verdict);
                 }
-                return judged.is_none();
             }
-            Due::Idle | Due::End => {
+            Limit::Idle | Limit::Age => {
                 drop(control);
                 match closing {
                     Some(limit) => self.close(limit, verdict),
-                    None if due == Due::Idle => self.close_softly(Limit::Idle, verdict),
-                    None => self.close_softly(Limit::Age, verdict),
+                    None => self.close_softly(limit, verdict),
                 }
             }
-            Due::Handshake | Due::Header | Due::Tunnel => {
+            limit => {
                 drop(control);
-                let limit = match due {
-                    Due::Handshake => Limit::Handshake,
-                    Due::Header => Limit::Header,
-                    _ => Limit::Tunnel,
-                };
                 self.close(limit, verdict);
             }
         }

@@ -3,6 +3,19 @@
 //! The words are written by the connection's task and, on HTTP/2, by the tasks of its streams; the check reads them.
 //! `docs/design.md` has the states. The words of time are nanoseconds; 0 means "not now", and `UNSTAMPED` that the
 //! time is set at the end of the present poll.
+//!
+//! | word | means |
+//! |---|---|
+//! | limit | the name of one bound on what the server waits for: `Limit` |
+//! | limits | the values that the user has set: `Limits` of a server, `RequestLimits` of a request |
+//! | bounds | those of a wait with bytes: its longest pause and its least rate, `Bounds` |
+//! | meter | measures such a wait: since when, and how many bytes it has brought, `Meter` |
+//! | deadline | when a limit passes, if nothing happens before |
+//! | due | a deadline has come; a meter may still find that bytes have, too |
+//! | passed | a limit has ended what it bounds |
+//! | verdict | what the task of a connection must do then |
+//! | cut | what was ended, as the user is told: `Cut` |
+//! | counts | how many were accepted and cut: `Counts` |
 
 // From the words up to the socket:
 //   settings  what all connections of a server share

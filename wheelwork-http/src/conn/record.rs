@@ -63,19 +63,19 @@ impl Live {
         deadlines.into_iter().map(|(at, _)| at).min().unwrap_or(NEVER)
     }
 
-    /// The deadlines of the body and the response, which have meters, and of the others.
-    fn deadlines(&self, limits: &RequestLimits) -> [(u64, Due); 5] {
+    /// `Body` and `Response` have meters, which name the limit that has passed.
+    fn deadlines(&self, limits: &RequestLimits) -> [(u64, Limit); 5] {
         let begun = |since, limit| if since == 0 { NEVER } else { after(since, limit) };
         let total = if self.body.is_waiting() { limits.body_total } else { None };
         // Some limit always runs: without one for the body, the handler's goes on.
         let handler =
             if self.body.is_waiting() && limits.limit_the_body() { None } else { limits.handler };
         [
-            (begun(self.handler_since, handler), Due::Handler),
-            (if self.call_end == 0 { NEVER } else { self.call_end }, Due::Handler),
-            (begun(self.body_since, total), Due::BodyTotal),
-            (self.body.deadline(&self.body_bounds(limits)), Due::Body),
-            (self.response.deadline(&response_bounds(limits)), Due::Response),
+            (begun(self.handler_since, handler), Limit::Handler),
+            (if self.call_end == 0 { NEVER } else { self.call_end }, Limit::Handler),
+            (begun(self.body_since, total), Limit::BodyTotal),
+            (self.body.deadline(&self.body_bounds(limits)), Limit::Body),
+            (self.response.deadline(&response_bounds(limits)), Limit::Response),
         ]
     }
 
@@ -83,14 +83,6 @@ impl Live {
         let rate = if self.is_free { None } else { limits.body_rate };
         Bounds { pause: (limits.body, Limit::Body), rate: (rate, Limit::BodyRate) }
     }
-}
-
-#[derive(Clone, Copy)]
-enum Due {
-    Handler,
-    BodyTotal,
-    Body,
-    Response,
 }
 
 impl Record {
@@ -123,15 +115,14 @@ impl Record {
         let limits = *live.limits(server);
         let limit = loop {
             let first = live.deadlines(&limits).into_iter().min_by_key(|&(at, _)| at);
-            let (_, due) = first.filter(|&(at, _)| at <= now)?;
-            let passed = match due {
-                Due::Handler => Some(Limit::Handler),
-                Due::BodyTotal => Some(Limit::BodyTotal),
-                Due::Body => {
+            let (_, limit) = first.filter(|&(at, _)| at <= now)?;
+            let passed = match limit {
+                Limit::Body => {
                     let bounds = live.body_bounds(&limits);
                     live.body.judge(&bounds, now)
                 }
-                Due::Response => live.response.judge(&response_bounds(&limits), now),
+                Limit::Response => live.response.judge(&response_bounds(&limits), now),
+                limit => Some(limit),
             };
             if let Some(limit) = passed {
                 break limit;

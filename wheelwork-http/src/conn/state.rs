@@ -30,7 +30,7 @@ impl Flags {
     /// The check was dropped: the timer was stopped.
     pub(crate) const LOST: u16 = 1 << 1;
     /// The handler's limit has passed, for the request without a record.
-    pub(crate) const CUT: u16 = 1 << 2;
+    pub(crate) const PASSED: u16 = 1 << 2;
     /// The socket fails from now on.
     pub(crate) const ABORT: u16 = 1 << 3;
     /// The socket takes its leave before it fails: it says why, or forgets what was not sent.
@@ -68,19 +68,6 @@ pub(super) enum Writing {
     Measured,
     /// A write waits.
     Waits,
-}
-
-/// What is due at a deadline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Due {
-    Handshake,
-    Header,
-    Handler,
-    Write,
-    Idle,
-    Tunnel,
-    /// The age, or the end of a soft close.
-    End,
 }
 
 #[derive(Debug)]
@@ -286,31 +273,33 @@ impl Conn {
         response_bounds(own.unwrap_or(&self.limits().request))
     }
 
-    /// The deadlines of the connection itself.
-    pub(super) fn deadlines(&self, control: &Control) -> [(u64, Due); 5] {
+    /// The deadlines of the connection itself. `Age` is also the end of a soft close, and `Response` a write that
+    /// waits.
+    pub(super) fn deadlines(&self, control: &Control) -> [(u64, Limit); 5] {
         let limits = self.limits();
-        let mut due = [(NEVER, Due::End); 5];
-        due[0].0 = self.end(control);
+        let mut deadlines = [(NEVER, Limit::Age); 5];
+        deadlines[0].0 = self.end(control);
         match control.stage {
-            Stage::Opening => due[1] = (after(self.born, limits.handshake), Due::Handshake),
+            Stage::Opening => deadlines[1] = (after(self.born, limits.handshake), Limit::Handshake),
             Stage::Tunnel => {
                 let idle_since = self.idle_since.load(Ordering::Relaxed);
-                due[1] = (after(idle_since, limits.tunnel), Due::Tunnel);
+                deadlines[1] = (after(idle_since, limits.tunnel), Limit::Tunnel);
                 if control.closing.is_none() {
-                    due[0].0 = NEVER; // a tunnel has no age
+                    deadlines[0].0 = NEVER; // a tunnel has no age
                 }
             }
             Stage::Http1 | Stage::Http2 => {
-                due[1] = (after_begin(&self.header_since, limits.header), Due::Header);
-                due[2] = self.idle_deadline(control);
+                deadlines[1] = (after_begin(&self.header_since, limits.header), Limit::Header);
+                deadlines[2] = self.idle_deadline(control);
                 let handler = after_begin(&self.handler_since, limits.request.handler);
-                due[3] = (handler, Due::Handler);
+                deadlines[3] = (handler, Limit::Handler);
                 if let Some(cold) = control.cold() {
-                    due[4] = (cold.write.deadline(&self.write_bounds(control)), Due::Write);
+                    deadlines[4] =
+                        (cold.write.deadline(&self.write_bounds(control)), Limit::Response);
                 }
             }
         }
-        due
+        deadlines
     }
 
     /// The soft close by age; after a soft close, the hard one.
@@ -330,7 +319,7 @@ impl Conn {
     }
 
     /// The deadline of a connection without requests, or with tunnels alone.
-    fn idle_deadline(&self, control: &Control) -> (u64, Due) {
+    fn idle_deadline(&self, control: &Control) -> (u64, Limit) {
         // Acquire: pairs with the release in `end_part`.
         let in_flight = self.in_flight.load(Ordering::Acquire);
         let has_only_tunnels = in_flight > 0 && in_flight == self.tunnels.load(Ordering::Relaxed);
@@ -339,13 +328,13 @@ impl Conn {
             || self.writing() == Writing::Waits;
         let since = self.idle_since.load(Ordering::Relaxed);
         match control.closing {
-            _ if is_busy => (NEVER, Due::Idle),
-            _ if has_only_tunnels => (after(since, self.limits().tunnel), Due::Tunnel),
+            _ if is_busy => (NEVER, Limit::Idle),
+            _ if has_only_tunnels => (after(since, self.limits().tunnel), Limit::Tunnel),
             Some(_) => {
                 let closing_since = control.cold().map_or(0, |cold| cold.closing_since);
-                (after(since.max(closing_since), Some(LINGER)), Due::Idle)
+                (after(since.max(closing_since), Some(LINGER)), Limit::Idle)
             }
-            None => (after(since, self.limits().idle), Due::Idle),
+            None => (after(since, self.limits().idle), Limit::Idle),
         }
     }
 

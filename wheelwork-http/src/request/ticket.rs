@@ -98,7 +98,7 @@ impl Ticket {
     pub(super) fn passed(&self) -> Option<Limit> {
         match &self.record {
             Some(record) => record.passed(),
-            None if self.conn.has(Flags::CUT) => Some(Limit::Handler),
+            None if self.conn.has(Flags::PASSED) => Some(Limit::Handler),
             None => None,
         }
     }
@@ -139,8 +139,8 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         if self.record.is_none() {
             self.conn.handler_since.store(0, Ordering::Relaxed);
-            if self.conn.has(Flags::CUT) {
-                self.conn.take(Flags::CUT);
+            if self.conn.has(Flags::PASSED) {
+                self.conn.take(Flags::PASSED);
             }
         }
         self.conn.end_part();
