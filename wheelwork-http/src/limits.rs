@@ -172,6 +172,10 @@ impl Limits {
 
     /// The least rate of a request's body, while the handler waits for it. It ends as [`body`](Self::body) does.
     ///
+    /// The streams of an HTTP/2 connection share a link. So the bodies of all of them count: while the connection moves at
+    /// the least rate, no stream is cut for its share. A busy stream can hide a slow one in this way; [`body`](Self::body)
+    /// still ends one that has stopped, and [`age`](Self::age) their connection.
+    ///
     /// Once the head of the response is sent, it does not run any more: a call that streams in both directions may say
     /// little. It goes on if the response carries [`RequestLimits`], or if [`OwnLimits`](crate::OwnLimits) are changed
     /// afterwards. This is no way around the limits: [`body`](Self::body) still ends a body that makes no progress, and
@@ -214,7 +218,8 @@ impl Limits {
     }
 
     /// The least rate at which a client takes a response, while a write waits. It ends as
-    /// [`response`](Self::response) does.
+    /// [`response`](Self::response) does. As with [`body_rate`](Self::body_rate), what all streams of the connection take
+    /// counts.
     #[must_use]
     pub fn response_rate(self, least: impl Into<Option<Rate>>) -> Self {
         self.for_each_request(|request| request.response_rate(least))

@@ -32,6 +32,8 @@ pub(crate) struct Meter {
     waited: u64,
     /// The bytes of this window.
     moved: u64,
+    /// What all streams of the connection had moved at the begin of this window.
+    before: u64,
 }
 
 impl Meter {
@@ -39,12 +41,16 @@ impl Meter {
         self.since != 0
     }
 
-    /// A wait begins, unless one goes on.
-    pub(crate) fn wait(&mut self, now: u64) {
-        if !self.is_waiting() {
-            self.since = now.max(1);
-            self.last = self.since;
+    /// A wait begins, unless one goes on. `all` is what all streams of the connection have moved so far.
+    pub(crate) fn wait(&mut self, now: u64, all: u64) {
+        if self.is_waiting() {
+            return;
         }
+        if self.waited == 0 {
+            self.before = all;
+        }
+        self.since = now.max(1);
+        self.last = self.since;
     }
 
     /// Bytes have come or gone. A wait goes on.
@@ -72,7 +78,9 @@ impl Meter {
     }
 
     /// The limit that has passed. Begins the next window, if one is over.
-    pub(crate) fn judge(&mut self, bounds: &Bounds, now: u64) -> Option<Limit> {
+    ///
+    /// A stream is not cut for its share of a slow link: what all streams of the connection have moved counts.
+    pub(crate) fn judge(&mut self, bounds: &Bounds, now: u64, all: u64) -> Option<Limit> {
         if self.pause_at(bounds) <= now {
             return Some(bounds.pause.1);
         }
@@ -81,10 +89,11 @@ impl Meter {
         }
         let rate = bounds.rate.0?;
         let least = u128::from(rate.bytes_per_second) * rate.window.as_nanos();
-        if u128::from(self.moved) * 1_000_000_000 < least {
+        let moved = self.moved.max(all.saturating_sub(self.before));
+        if u128::from(moved) * 1_000_000_000 < least {
             return Some(bounds.rate.1);
         }
-        *self = Self { since: now, last: self.last, ..Self::default() };
+        *self = Self { since: now, last: self.last, before: all, ..Self::default() };
         None
     }
 
@@ -126,11 +135,11 @@ mod tests {
         let bounds = bounds(Some(10), Some((100, 5)));
         let mut meter = Meter::default();
         assert_eq!(meter.deadline(&bounds), NEVER);
-        meter.wait(SECOND);
+        meter.wait(SECOND, 0);
         assert_eq!(meter.deadline(&bounds), 6 * SECOND);
         meter.pause(3 * SECOND);
         assert_eq!(meter.deadline(&bounds), NEVER);
-        meter.wait(20 * SECOND);
+        meter.wait(20 * SECOND, 0);
         assert_eq!(meter.deadline(&bounds), 23 * SECOND, "two seconds of the window have passed");
     }
 
@@ -138,37 +147,48 @@ mod tests {
     fn progress_moves_the_pause_but_not_the_window() {
         let bounds = bounds(Some(10), Some((100, 15)));
         let mut meter = Meter::default();
-        meter.wait(SECOND);
+        meter.wait(SECOND, 0);
         meter.progress(5, 8 * SECOND);
         assert_eq!(meter.deadline(&bounds), 16 * SECOND);
-        assert_eq!(meter.judge(&bounds, 16 * SECOND), Some(Limit::BodyRate));
+        assert_eq!(meter.judge(&bounds, 16 * SECOND, 0), Some(Limit::BodyRate));
         meter.clear();
-        meter.wait(SECOND);
-        assert_eq!(meter.judge(&bounds, 11 * SECOND), Some(Limit::Body));
+        meter.wait(SECOND, 0);
+        assert_eq!(meter.judge(&bounds, 11 * SECOND, 0), Some(Limit::Body));
     }
 
     #[test]
     fn a_window_with_enough_bytes_begins_the_next_one() {
         let bounds = bounds(None, Some((100, 10)));
         let mut meter = Meter::default();
-        meter.wait(SECOND);
+        meter.wait(SECOND, 0);
         meter.progress(1000, 2 * SECOND);
-        assert_eq!(meter.judge(&bounds, 11 * SECOND - 1), None);
-        assert_eq!(meter.judge(&bounds, 11 * SECOND), None);
+        assert_eq!(meter.judge(&bounds, 11 * SECOND - 1, 0), None);
+        assert_eq!(meter.judge(&bounds, 11 * SECOND, 0), None);
         assert_eq!(meter.deadline(&bounds), 21 * SECOND);
         meter.progress(999, 12 * SECOND);
-        assert_eq!(meter.judge(&bounds, 21 * SECOND), Some(Limit::BodyRate));
+        assert_eq!(meter.judge(&bounds, 21 * SECOND, 0), Some(Limit::BodyRate));
+    }
+
+    #[test]
+    fn what_the_other_streams_move_in_the_window_counts() {
+        let bounds = bounds(Some(15), Some((100, 10)));
+        let mut meter = Meter::default();
+        meter.wait(SECOND, 5_000);
+        assert_eq!(meter.judge(&bounds, 11 * SECOND, 6_000), None);
+        assert_eq!(meter.judge(&bounds, 16 * SECOND, 9_000), Some(Limit::Body), "the pause stands");
+        meter.progress(1, 16 * SECOND);
+        assert_eq!(meter.judge(&bounds, 21 * SECOND, 6_999), Some(Limit::BodyRate));
     }
 
     #[test]
     fn limits_that_are_off_or_endless_never_pass() {
         let mut meter = Meter::default();
-        meter.wait(SECOND);
-        assert_eq!(meter.judge(&bounds(None, None), NEVER - 1), None);
+        meter.wait(SECOND, 0);
+        assert_eq!(meter.judge(&bounds(None, None), NEVER - 1, 0), None);
         let endless = Bounds {
             pause: (Some(Duration::MAX), Limit::Body),
             rate: (Some(Rate::new(u64::MAX, Duration::MAX)), Limit::BodyRate),
         };
-        assert_eq!(meter.judge(&endless, NEVER - 1), None);
+        assert_eq!(meter.judge(&endless, NEVER - 1, 0), None);
     }
 }

@@ -114,4 +114,18 @@ impl Conn {
         }
         requests.push(Arc::downgrade(record));
     }
+
+    /// Bytes of DATA have come.
+    pub(super) fn data_came(&self, bytes: usize) {
+        if let Some(cold) = self.control().cold_if_any() {
+            cold.flow.received += bytes as u64;
+        }
+    }
+
+    /// h2 has sent bytes of a response.
+    pub(crate) fn data_sent(&self, bytes: u64) {
+        if let Some(cold) = self.control().cold_if_any() {
+            cold.flow.sent += bytes;
+        }
+    }
 }

@@ -22,8 +22,8 @@ pub(crate) struct Frames {
     of_request: bool,
     /// Since the last request, the begin of a frame that came alone was no request's.
     is_doubted: bool,
-    /// The last bytes had some of DATA.
-    pub(super) had_data: bool,
+    /// How many of the last bytes were the payload of DATA.
+    pub(super) data: usize,
     /// The highest stream with a header.
     pub(crate) last_stream: u32,
 }
@@ -44,10 +44,10 @@ impl Frames {
     pub(crate) fn read(&mut self, mut bytes: &[u8]) -> Open {
         let mut is_former = self.is_open();
         let mut came_alone = self.filled > 0;
-        self.had_data = false;
+        self.data = 0;
         loop {
             let taken = self.left.min(bytes.len());
-            self.had_data |= taken > 0 && self.head[3] == DATA;
+            self.data += if self.head[3] == DATA { taken } else { 0 };
             self.left -= taken;
             bytes = &bytes[taken..];
             if self.left > 0 || bytes.is_empty() {
@@ -138,14 +138,14 @@ mod tests {
         let mut frames = Frames::default();
         let data = frame(DATA, 0, 1, 200);
         assert_eq!(frames.read(&data[..HEAD]), Open::None);
-        assert!(!frames.had_data, "none of its bytes has come");
+        assert_eq!(frames.data, 0);
         assert_eq!(frames.read(&data[HEAD..100]), Open::None);
-        assert!(frames.had_data);
+        assert_eq!(frames.data, 100 - HEAD);
         let mut bytes = data[100..].to_vec();
         bytes.extend(&frame(HEADERS, END_HEADERS, 3, 9)[..10]);
         assert_eq!(frames.read(&bytes), Open::Begun);
         assert_eq!(frames.read(&[b'x'; 8]), Open::None);
-        assert!(!frames.had_data);
+        assert_eq!(frames.data, 0);
         let ping = frame(6, 0, 0, 8);
         assert_eq!(frames.read(&[&ping[12..], &[]].concat()[..0]), Open::None);
         assert_eq!(frames.read(&[ping.clone(), ping[..3].to_vec()].concat()), Open::Begun);

@@ -35,8 +35,11 @@ impl Conn {
 
     fn frames_came(self: &Arc<Self>, frames: &mut Frames, bytes: &[u8]) {
         let open = frames.read(bytes);
+        if frames.data > 0 {
+            self.data_came(frames.data);
+        }
         let in_flight = self.in_flight.load(Ordering::Relaxed);
-        if frames.had_data && in_flight > 0 && in_flight == self.tunnels.load(Ordering::Relaxed) {
+        if frames.data > 0 && in_flight > 0 && in_flight == self.tunnels.load(Ordering::Relaxed) {
             self.touch();
         }
         match open {

@@ -1,6 +1,7 @@
 //! What is due on a connection, and what follows.
 
 use super::check::{Check, Refused};
+use super::flow::Flow;
 use super::state::{Conn, Flags, Stage};
 use crate::cut::Effect;
 use crate::limit::Limit;
@@ -53,7 +54,7 @@ impl Conn {
             }
             Limit::Response => {
                 let bounds = self.write_bounds(&control);
-                let passed = control.cold_mut().write.judge(&bounds, now);
+                let passed = control.cold_mut().write.judge(&bounds, now, 0);
                 drop(control);
                 if let Some(limit) = passed {
                     self.close(limit, verdict);
@@ -136,9 +137,10 @@ impl Conn {
 
     fn judge_requests(self: &Arc<Self>, verdict: &mut Verdict) {
         let records = self.control().records();
-        let now = if records.is_empty() { 0 } else { self.now() };
+        let (now, flow) =
+            if records.is_empty() { (0, Flow::default()) } else { (self.now(), self.flow()) };
         for record in &records {
-            let Some(limit) = record.judge(&self.limits().request, now) else { continue };
+            let Some(limit) = record.judge(&self.limits().request, now, flow) else { continue };
             self.report(limit, Effect::Request);
             let is_response = matches!(limit, Limit::Response | Limit::ResponseRate);
             if is_response && record.is_beyond_its_stream() {

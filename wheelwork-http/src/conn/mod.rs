@@ -20,6 +20,7 @@
 // From the words up to the socket:
 //   settings  what all connections of a server share
 //   address   a `Peer` in half the memory
+//   flow      what all streams of a connection move
 //   record    `Record`, what limits know of a request
 //   state     `Conn`, its words and deadlines
 //   check     the timeout in the wheel
@@ -34,6 +35,7 @@ mod address;
 mod check;
 mod desk;
 mod events;
+mod flow;
 mod frames;
 mod inbound;
 mod judge;

@@ -3,6 +3,7 @@
 //! It is told the time, and the limits of the server. A request of HTTP/1 without a body and without limits of its own
 //! needs no record: the connection has a word for its handler.
 
+use super::flow::Flow;
 use crate::limit::Limit;
 use crate::limits::RequestLimits;
 use crate::meter::{Bounds, Meter, response_bounds};
@@ -107,7 +108,7 @@ impl Record {
     }
 
     /// Marks the request if a limit has passed, and wakes those who must see it.
-    pub(super) fn judge(&self, server: &RequestLimits, now: u64) -> Option<Limit> {
+    pub(super) fn judge(&self, server: &RequestLimits, now: u64, flow: Flow) -> Option<Limit> {
         if self.passed().is_some() {
             return None;
         }
@@ -119,9 +120,9 @@ impl Record {
             let passed = match limit {
                 Limit::Body => {
                     let bounds = live.body_bounds(&limits);
-                    live.body.judge(&bounds, now)
+                    live.body.judge(&bounds, now, flow.received)
                 }
-                Limit::Response => live.response.judge(&response_bounds(&limits), now),
+                Limit::Response => live.response.judge(&response_bounds(&limits), now, flow.sent),
                 limit => Some(limit),
             };
             if let Some(limit) = passed {
@@ -190,11 +191,17 @@ impl Record {
     }
 
     /// The handler waits for the body. Returns the next deadline. Look at `passed` afterwards.
-    pub(crate) fn body_waits(&self, server: &RequestLimits, now: u64, waker: &Waker) -> u64 {
+    pub(crate) fn body_waits(
+        &self,
+        server: &RequestLimits,
+        now: u64,
+        flow: Flow,
+        waker: &Waker,
+    ) -> u64 {
         let mut live = self.live();
         let is_known = live.body_waker.as_ref().is_some_and(|former| former.will_wake(waker));
         let former = if is_known { None } else { live.body_waker.replace(waker.clone()) };
-        live.body.wait(now);
+        live.body.wait(now, flow.received);
         if live.body_since == 0 {
             live.body_since = now;
         }
@@ -239,6 +246,7 @@ impl Record {
         &self,
         bytes: u64,
         server: &RequestLimits,
+        flow: Flow,
         now: impl FnOnce() -> u64,
     ) -> Option<u64> {
         let mut live = self.live();
@@ -248,7 +256,7 @@ impl Record {
             return None;
         }
         let now = now();
-        live.response.wait(now);
+        live.response.wait(now, flow.sent);
         Some(live.response.deadline(&response_bounds(live.limits(server))))
     }
 

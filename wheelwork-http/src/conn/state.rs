@@ -1,6 +1,7 @@
 //! `Conn`: the words of a connection, and its deadlines.
 
 use super::address::Address;
+use super::flow::Flow;
 use super::record::Record;
 use super::settings::Settings;
 use crate::limit::Limit;
@@ -115,6 +116,7 @@ pub(crate) struct Control {
 #[derive(Debug)]
 pub(super) struct Cold {
     pub(super) write: Meter,
+    pub(super) flow: Flow,
     /// The limits of the response that is sent, if a route has changed them.
     pub(super) response: Option<Box<RequestLimits>>,
     /// The requests with a record.
@@ -130,6 +132,7 @@ impl Default for Cold {
     fn default() -> Self {
         Self {
             write: Meter::default(),
+            flow: Flow::default(),
             response: None,
             requests: Vec::new(),
             writer: None,
@@ -183,6 +186,10 @@ impl Conn {
 
     pub(crate) fn open_for(&self) -> Duration {
         Duration::from_nanos(self.now().saturating_sub(self.born))
+    }
+
+    pub(crate) fn flow(&self) -> Flow {
+        self.control().cold().map(|cold| cold.flow).unwrap_or_default()
     }
 
     pub(crate) fn control(&self) -> MutexGuard<'_, Control> {
@@ -425,6 +432,6 @@ mod tests {
         let bytes = size_of::<Conn>() + 2 * size_of::<usize>();
         assert!(bytes <= 152, "{bytes} bytes");
         let bytes = size_of::<Cold>();
-        assert!(bytes <= 96, "{bytes} bytes, if needed");
+        assert!(bytes <= 120, "{bytes} bytes, if needed");
     }
 }

@@ -163,7 +163,7 @@ impl Conn {
         let mut control = self.control();
         let bounds = self.write_bounds(&control);
         let write = &mut control.cold_mut().write;
-        write.wait(now);
+        write.wait(now, 0);
         let deadline = write.deadline(&bounds);
         drop(control);
         self.set_writing(Writing::Waits);

@@ -31,7 +31,7 @@ impl Link<'_> {
     /// The handler waits for the body. Returns the limit that has passed.
     pub(super) fn body_waits(&self, waker: &Waker) -> Option<Limit> {
         let now = self.conn.now();
-        let deadline = self.record.body_waits(self.server(), now, waker);
+        let deadline = self.record.body_waits(self.server(), now, self.conn.flow(), waker);
         self.conn.arm(deadline);
         self.record.passed()
     }
@@ -49,12 +49,19 @@ impl Link<'_> {
 
     /// h2 has got bytes to send.
     pub(super) fn owe(&self, bytes: u64) {
-        let deadline = self.record.owe(bytes, self.server(), || self.conn.now());
+        let flow = self.conn.flow();
+        let deadline = self.record.owe(bytes, self.server(), flow, || self.conn.now());
         self.arm(deadline);
     }
 
     /// h2 has sent bytes.
     pub(super) fn pay(&self, bytes: u64) {
+        self.conn.data_sent(bytes);
+        self.forgive(bytes);
+    }
+
+    /// h2 has sent bytes, or will never send them.
+    pub(super) fn forgive(&self, bytes: u64) {
         self.record.pay(bytes, || self.conn.now());
     }
 

@@ -6,6 +6,7 @@ mod connections;
 mod frames;
 mod http1;
 mod http2;
+mod links;
 mod routes;
 mod shutdown;
 mod stalls;

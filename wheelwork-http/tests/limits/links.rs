@@ -1,0 +1,167 @@
+//! The streams of a connection share its link, whose rate counts for each of them.
+
+use crate::frames::{ACK, HEADERS, PING, RST_STREAM, data, frame, get, post, window_update};
+use crate::world::{SECOND, TICK, World, limits, world};
+use bytes::Bytes;
+use h2::client::SendRequest;
+use http::{Request, Response, StatusCode};
+use std::net::Ipv4Addr;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use wheelwork_http::{Effect, Limit, Limits, Rate};
+
+const STREAMS: usize = 100;
+
+/// Between a client and the server. Carries bytes only when the test lets it.
+struct Link {
+    client: TcpStream,
+    server: TcpStream,
+}
+
+impl Link {
+    /// An h2 client at the far end of a link. Its windows are small, so that its streams take turns.
+    async fn connect(world: &World) -> (Self, SendRequest<Bytes>) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (client, _) = listener.accept().await.unwrap();
+        let server = TcpStream::connect(world.address).await.unwrap();
+        let (requests, connection) =
+            h2::client::Builder::new().initial_window_size(1024).handshake(near).await.unwrap();
+        tokio::spawn(async { connection.await.unwrap() });
+        (Self { client, server }, requests)
+    }
+
+    /// Up to so many bytes in each direction.
+    async fn carry(&mut self, most: usize) {
+        carry(&self.client, &mut self.server, most).await;
+        carry(&self.server, &mut self.client, most).await;
+    }
+}
+
+async fn carry(from: &TcpStream, to: &mut TcpStream, most: usize) {
+    let mut bytes = vec![0; most];
+    if let Ok(read) = from.try_read(&mut bytes) {
+        to.write_all(&bytes[..read]).await.unwrap();
+    }
+}
+
+/// Plays `stream` 100 times over 40 KB/s for up to 100 s. Returns how many have not ended then.
+async fn over_a_slow_link<F>(world: World, stream: impl Fn(&mut SendRequest<Bytes>) -> F) -> usize
+where
+    F: Future<Output = Response<h2::RecvStream>> + Send + 'static,
+{
+    let (mut link, mut requests) = Link::connect(&world).await;
+    let mut streams = JoinSet::new();
+    for _ in 0..STREAMS {
+        let answered = stream(&mut requests);
+        streams.spawn(async {
+            let response = answered.await;
+            assert_eq!(response.status(), StatusCode::OK);
+            let mut body = response.into_body();
+            while let Some(bytes) = body.data().await {
+                let length = bytes.expect("no stream is reset").len();
+                body.flow_control().release_capacity(length).unwrap();
+            }
+        });
+    }
+    for _ in 0..100 {
+        link.carry(40_000).await;
+        world.pass(SECOND).await;
+        assert_eq!(world.cuts(), []);
+        while let Some(ended) = streams.try_join_next() {
+            ended.unwrap();
+        }
+    }
+    streams.len()
+}
+
+#[test]
+fn streams_that_share_a_slow_link_are_not_cut_for_their_share_upwards() {
+    world(Limits::default(), async |world| {
+        let left = over_a_slow_link(world, |requests| {
+            let request = Request::post("http://server/echo").body(()).unwrap();
+            let (response, mut body) = requests.send_request(request, false).unwrap();
+            for last in [false; 15].into_iter().chain([true]) {
+                body.send_data(Bytes::from_static(&[b'x'; 1024]), last).unwrap();
+            }
+            async { response.await.expect("no stream is reset") }
+        })
+        .await;
+        assert_eq!(left, 0);
+    });
+}
+
+#[test]
+fn streams_that_share_a_slow_link_are_not_cut_for_their_share_downwards() {
+    world(Limits::default(), async |world| {
+        // They have much more to send.
+        over_a_slow_link(world, |requests| {
+            let request = Request::get("http://server/big").body(()).unwrap();
+            let (response, _) = requests.send_request(request, true).unwrap();
+            async { response.await.expect("no stream is reset") }
+        })
+        .await;
+    });
+}
+
+fn limits_with_rates() -> Limits {
+    let rate = Rate::new(100, 10 * SECOND);
+    limits().body_rate(rate).response_rate(rate)
+}
+
+/// A busy stream hides the least rate of another one, but not that it has stopped.
+#[test]
+fn a_stream_that_stops_beside_a_busy_one_is_cut_by_its_pause() {
+    world(limits_with_rates(), async |world| {
+        let mut client = world.connect_http2().await;
+        client.send([post(1, "/echo"), post(3, "/echo"), data(3, 1)].concat()).await;
+        for _ in 0..23 {
+            assert_eq!(world.cuts(), []);
+            client.send(data(1, 100)).await;
+            world.pass(SECOND).await;
+        }
+        assert_eq!(world.cuts(), [(Limit::Body, Effect::Request)]);
+        let frames = client.frames().await;
+        assert_eq!((frames[0].kind, frames[0].stream), (HEADERS, 3));
+    });
+}
+
+#[test]
+fn a_window_that_stays_closed_beside_a_busy_one_resets_its_stream() {
+    world(limits_with_rates(), async |world| {
+        let mut client = world.connect_http2_with_window(0).await;
+        client.send([get(1, "/endless"), get(3, "/endless")].concat()).await;
+        client.frames().await;
+        for _ in 0..29 {
+            assert_eq!(world.cuts(), []);
+            client.send(window_update(1, 100)).await;
+            world.pass(SECOND).await;
+        }
+        assert_eq!(world.cuts(), [(Limit::Response, Effect::Request)]);
+        let frames = client.frames().await;
+        let last = frames.last().unwrap();
+        assert_eq!((last.kind, last.stream), (RST_STREAM, 3));
+    });
+}
+
+/// What the connection moves in the other direction, or without being a body, is no progress.
+#[test]
+fn neither_pings_nor_the_other_direction_keep_a_slow_stream() {
+    for busy in [frame(PING, ACK, 0, &[0; 8]).repeat(10), window_update(1, 100)] {
+        world(limits_with_rates(), async |world| {
+            let mut client = world.connect_http2_with_window(0).await;
+            client.send([get(1, "/endless"), post(3, "/echo")].concat()).await;
+            client.send(window_update(1, 1_000)).await;
+            for _ in 0..9 {
+                world.pass(SECOND).await;
+                client.send([&busy[..], &data(3, 1)].concat()).await;
+            }
+            client.frames().await;
+            world.pass(SECOND - TICK).await;
+            assert_eq!(world.cuts(), []);
+            world.pass(TICK).await;
+            assert_eq!(world.cuts(), [(Limit::BodyRate, Effect::Request)]);
+        });
+    }
+}
