@@ -53,6 +53,14 @@ impl Meter {
         self.last = self.since;
     }
 
+    /// The same, with a wait that begins no earlier than `at`.
+    pub(crate) fn not_before(self, at: u64) -> Self {
+        match self.is_waiting() {
+            true => Self { since: self.since.max(at), last: self.last.max(at), ..self },
+            false => self,
+        }
+    }
+
     /// Bytes have come or gone. A wait goes on.
     pub(crate) fn progress(&mut self, bytes: u64, now: u64) {
         self.moved = self.moved.saturating_add(bytes);

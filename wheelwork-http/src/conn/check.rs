@@ -87,7 +87,7 @@ impl TimerTask for Check {
         conn.armed.store(NEVER, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         let records = control.records();
-        let earliest = conn.earliest(&control, &records);
+        let earliest = conn.earliest(&mut control, &records);
         let is_due = earliest <= now;
         let next = if is_due { now.saturating_add(AGAIN) } else { earliest };
         conn.armed.store(next, Ordering::Relaxed);

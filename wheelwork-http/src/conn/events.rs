@@ -1,5 +1,6 @@
 //! What happens to a connection: the words that it writes, and the checks that it needs.
 
+use super::flow::Flow;
 use super::record::Record;
 use super::settings::Settings;
 use super::state::{Conn, Flags, Stage, Writing};
@@ -10,6 +11,9 @@ use std::sync::atomic::Ordering;
 
 /// Of so few requests, those that have ended are forgotten at the next one. Of more, when the list is full.
 const FEW: usize = 8;
+
+/// How soon the check looks at a window that was closed. One that opens again at once needs no check.
+const A_WHILE: u64 = 1_000_000_000;
 
 impl Conn {
     /// A connection was accepted.
@@ -126,6 +130,40 @@ impl Conn {
     pub(crate) fn data_sent(&self, bytes: u64) {
         if let Some(cold) = self.control().cold_if_any() {
             cold.flow.sent += bytes;
+        }
+    }
+
+    /// The client may send no more DATA.
+    #[cold]
+    pub(super) fn window_closed(self: &Arc<Self>) {
+        let now = self.now();
+        let mut control = self.control();
+        let flow = &mut control.cold_mut().flow;
+        (flow.turned, flow.is_closed) = (now, true);
+        let flow = *flow;
+        drop(control);
+        self.watch_window(flow, now);
+    }
+
+    /// Lets the check look at a window that is closed, while a body waits.
+    #[inline]
+    pub(crate) fn watch_window(self: &Arc<Self>, flow: Flow, now: u64) {
+        if flow.is_closed {
+            self.arm(now.saturating_add(A_WHILE));
+        }
+    }
+
+    /// The client may send DATA again: the limits of the bodies that wait begin now.
+    #[cold]
+    pub(super) fn window_opened(self: &Arc<Self>) {
+        let now = self.now();
+        let mut control = self.control();
+        let flow = &mut control.cold_mut().flow;
+        (flow.turned, flow.is_closed) = (now, false);
+        let was_seen = std::mem::take(&mut flow.is_seen);
+        drop(control);
+        if was_seen {
+            self.arm(now);
         }
     }
 }

@@ -1,7 +1,8 @@
-//! `Flow`: the bytes of bodies that a connection of HTTP/2 moves, for all of its streams.
+//! `Flow`: the bytes of bodies that a connection of HTTP/2 moves, for all of its streams, and whether it may.
 //!
-//! Its streams share a link, and a limit measures the client. So the least rate of a stream is judged by what all of
-//! them move in its direction.
+//! A limit measures the client. The streams of a client share a link, so the least rate of a stream is judged by what all
+//! of them move in its direction. And while the server lets no bytes in, because services do not read, the wait for a
+//! body is the server's.
 
 /// All 0 on HTTP/1, where a request has the connection for itself.
 #[derive(Clone, Copy, Debug, Default)]
@@ -10,4 +11,9 @@ pub(crate) struct Flow {
     pub(super) received: u64,
     /// The bytes of responses that h2 has sent, since then.
     pub(super) sent: u64,
+    /// When the window was opened again, or if it is closed, when that was.
+    pub(super) turned: u64,
+    pub(super) is_closed: bool,
+    /// The check has seen that it is closed.
+    pub(super) is_seen: bool,
 }

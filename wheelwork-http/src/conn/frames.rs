@@ -3,6 +3,8 @@
 //! It follows the bytes that hyper reads, so that a client that sends a header byte by byte has a limit. It checks
 //! nothing: h2 does.
 
+use super::window::Window;
+
 const HEAD: usize = 9;
 const DATA: u8 = 0x0;
 const HEADERS: u8 = 0x1;
@@ -24,6 +26,7 @@ pub(crate) struct Frames {
     is_doubted: bool,
     /// How many of the last bytes were the payload of DATA.
     pub(super) data: usize,
+    pub(super) window: Window,
     /// The highest stream with a header.
     pub(crate) last_stream: u32,
 }

@@ -37,6 +37,9 @@ impl Conn {
         let open = frames.read(bytes);
         if frames.data > 0 {
             self.data_came(frames.data);
+            if frames.window.take(frames.data) {
+                self.window_closed();
+            }
         }
         let in_flight = self.in_flight.load(Ordering::Relaxed);
         if frames.data > 0 && in_flight > 0 && in_flight == self.tunnels.load(Ordering::Relaxed) {

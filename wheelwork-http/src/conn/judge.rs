@@ -158,7 +158,7 @@ impl Conn {
     fn arm_for_all(self: &Arc<Self>) -> Result<(), Refused> {
         let mut control = self.control();
         let records = control.records();
-        let earliest = self.earliest(&control, &records);
+        let earliest = self.earliest(&mut control, &records);
         let result = match earliest < self.armed.load(Ordering::Relaxed) {
             true => Check::schedule(self, &mut control, earliest),
             false => Ok(()),

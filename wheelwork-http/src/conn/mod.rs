@@ -20,7 +20,7 @@
 // From the words up to the socket:
 //   settings  what all connections of a server share
 //   address   a `Peer` in half the memory
-//   flow      what all streams of a connection move
+//   flow      what all streams of a connection move, and may
 //   record    `Record`, what limits know of a request
 //   state     `Conn`, its words and deadlines
 //   check     the timeout in the wheel
@@ -29,6 +29,7 @@
 //   desk      the register of connections
 //   turn      what a connection gets before it is judged
 //   frames    where HTTP/2's frames and header blocks end
+//   window    what a client of HTTP/2 may still send
 //   inbound   what the bytes of a client are
 //   stream    `Limited`, the socket
 mod address;
@@ -44,6 +45,7 @@ mod settings;
 mod state;
 mod stream;
 mod turn;
+mod window;
 
 pub(crate) use desk::Desk;
 pub(crate) use record::Record;

@@ -59,23 +59,33 @@ impl Live {
         Some(after(now, self.limits(server).handler))
     }
 
-    fn deadline(&self, server: &RequestLimits) -> u64 {
-        let deadlines = self.deadlines(self.limits(server));
+    fn deadline(&self, server: &RequestLimits, flow: Flow) -> u64 {
+        let deadlines = self.deadlines(self.limits(server), flow);
         deadlines.into_iter().map(|(at, _)| at).min().unwrap_or(NEVER)
     }
 
     /// `Body` and `Response` have meters, which name the limit that has passed.
-    fn deadlines(&self, limits: &RequestLimits) -> [(u64, Limit); 5] {
+    fn deadlines(&self, limits: &RequestLimits, flow: Flow) -> [(u64, Limit); 5] {
         let begun = |since, limit| if since == 0 { NEVER } else { after(since, limit) };
-        let total = if self.body.is_waiting() { limits.body_total } else { None };
+        let since_turn = |since: u64| if since == 0 { 0 } else { since.max(flow.turned) };
+        let is_waiting = self.body.is_waiting();
+        // The wait for a window that the server has closed is the server's.
+        let is_shut_out = is_waiting && flow.is_closed;
+        let is_limited = is_waiting && !is_shut_out;
         // Some limit always runs: without one for the body, the handler's goes on.
-        let handler =
-            if self.body.is_waiting() && limits.limit_the_body() { None } else { limits.handler };
+        let handler = if is_limited && limits.limit_the_body() { None } else { limits.handler };
+        let handler_since =
+            if is_shut_out { since_turn(self.handler_since) } else { self.handler_since };
+        let total = if is_limited { limits.body_total } else { None };
+        let body = match is_shut_out {
+            true => NEVER,
+            false => self.body.not_before(flow.turned).deadline(&self.body_bounds(limits)),
+        };
         [
-            (begun(self.handler_since, handler), Limit::Handler),
+            (begun(handler_since, handler), Limit::Handler),
             (if self.call_end == 0 { NEVER } else { self.call_end }, Limit::Handler),
-            (begun(self.body_since, total), Limit::BodyTotal),
-            (self.body.deadline(&self.body_bounds(limits)), Limit::Body),
+            (begun(since_turn(self.body_since), total), Limit::BodyTotal),
+            (body, Limit::Body),
             (self.response.deadline(&response_bounds(limits)), Limit::Response),
         ]
     }
@@ -103,8 +113,8 @@ impl Record {
         Limit::EVERY.get(usize::from(number)).copied()
     }
 
-    pub(super) fn deadline(&self, server: &RequestLimits) -> u64 {
-        if self.passed().is_some() { NEVER } else { self.live().deadline(server) }
+    pub(super) fn deadline(&self, server: &RequestLimits, flow: Flow) -> u64 {
+        if self.passed().is_some() { NEVER } else { self.live().deadline(server, flow) }
     }
 
     /// Marks the request if a limit has passed, and wakes those who must see it.
@@ -115,11 +125,12 @@ impl Record {
         let mut live = self.live();
         let limits = *live.limits(server);
         let limit = loop {
-            let first = live.deadlines(&limits).into_iter().min_by_key(|&(at, _)| at);
+            let first = live.deadlines(&limits, flow).into_iter().min_by_key(|&(at, _)| at);
             let (_, limit) = first.filter(|&(at, _)| at <= now)?;
             let passed = match limit {
                 Limit::Body => {
                     let bounds = live.body_bounds(&limits);
+                    live.body = live.body.not_before(flow.turned);
                     live.body.judge(&bounds, now, flow.received)
                 }
                 Limit::Response => live.response.judge(&response_bounds(&limits), now, flow.sent),
@@ -179,11 +190,11 @@ impl Record {
     }
 
     /// Returns the next deadline by these limits.
-    pub(crate) fn set_own(&self, own: RequestLimits) -> u64 {
+    pub(crate) fn set_own(&self, own: RequestLimits, flow: Flow) -> u64 {
         let mut live = self.live();
         live.own = Some(Box::new(own));
         live.is_free = false;
-        live.deadline(&own)
+        live.deadline(&own, flow)
     }
 
     pub(crate) fn own_limits(&self) -> Option<RequestLimits> {
@@ -205,7 +216,7 @@ impl Record {
         if live.body_since == 0 {
             live.body_since = now;
         }
-        let deadline = live.deadline(server);
+        let deadline = live.deadline(server, flow);
         drop(live);
         drop(former); // its task may go with it, and a body of that task takes a lock
         deadline

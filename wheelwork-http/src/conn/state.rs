@@ -189,7 +189,7 @@ impl Conn {
     }
 
     pub(crate) fn flow(&self) -> Flow {
-        self.control().cold().map(|cold| cold.flow).unwrap_or_default()
+        self.control().flow()
     }
 
     pub(crate) fn control(&self) -> MutexGuard<'_, Control> {
@@ -354,9 +354,13 @@ impl Conn {
     }
 
     /// The earliest deadline of the connection and of its requests.
-    pub(super) fn earliest(&self, control: &Control, records: &[Arc<Record>]) -> u64 {
+    pub(super) fn earliest(&self, control: &mut Control, records: &[Arc<Record>]) -> u64 {
+        if let Some(cold) = control.cold_if_any() {
+            cold.flow.is_seen = cold.flow.is_closed;
+        }
+        let flow = control.flow();
         let own = self.deadlines(control).into_iter().map(|(at, _)| at);
-        own.chain(records.iter().map(|record| record.deadline(&self.limits().request)))
+        own.chain(records.iter().map(|record| record.deadline(&self.limits().request, flow)))
             .min()
             .unwrap_or(NEVER)
     }
@@ -365,6 +369,10 @@ impl Conn {
 impl Control {
     pub(super) fn cold(&self) -> Option<&Cold> {
         self.cold.as_deref()
+    }
+
+    fn flow(&self) -> Flow {
+        self.cold().map(|cold| cold.flow).unwrap_or_default()
     }
 
     pub(super) fn cold_mut(&mut self) -> &mut Cold {
@@ -405,7 +413,10 @@ impl Control {
 impl Cold {
     /// Without requests: whether nothing else is kept.
     fn is_empty(&self) -> bool {
-        self.write == Meter::default() && self.response.is_none() && self.writer.is_none()
+        self.write == Meter::default()
+            && self.response.is_none()
+            && self.writer.is_none()
+            && !self.flow.is_closed
     }
 }
 
@@ -432,6 +443,6 @@ mod tests {
         let bytes = size_of::<Conn>() + 2 * size_of::<usize>();
         assert!(bytes <= 152, "{bytes} bytes");
         let bytes = size_of::<Cold>();
-        assert!(bytes <= 120, "{bytes} bytes, if needed");
+        assert!(bytes <= 136, "{bytes} bytes, if needed");
     }
 }

@@ -136,6 +136,27 @@ impl<S: Socket> Limited<S> {
         };
     }
 
+    /// Follows the frames of HTTP/2 that were written.
+    #[inline]
+    fn follow(
+        extra: &mut Option<Box<Extra>>,
+        conn: &Arc<Conn>,
+        slices: &[IoSlice<'_>],
+        written: &Poll<io::Result<usize>>,
+    ) {
+        let frames = extra.as_mut().and_then(|extra| extra.frames.as_mut());
+        let (Some(frames), &Poll::Ready(Ok(mut left))) = (frames, written) else { return };
+        let mut is_opened = false;
+        for slice in slices {
+            let taken = slice.len().min(left);
+            is_opened |= frames.window.wrote(&slice[..taken]);
+            left -= taken;
+        }
+        if is_opened {
+            conn.window_opened();
+        }
+    }
+
     /// Notes the result of a write.
     #[inline]
     fn wrote(conn: &Arc<Conn>, written: &Poll<io::Result<usize>>) {
@@ -274,6 +295,7 @@ impl<S: Socket> AsyncWrite for Limited<S> {
         let this = self.as_mut().project();
         let polled = this.stream.poll_write(cx, bytes);
         Self::wrote(&this.member.conn, &polled);
+        Self::follow(this.extra, &this.member.conn, &[IoSlice::new(bytes)], &polled);
         if polled.is_pending() { self.waits(Half::Writer, cx) } else { polled }
     }
 
@@ -285,6 +307,7 @@ impl<S: Socket> AsyncWrite for Limited<S> {
         let this = self.as_mut().project();
         let polled = this.stream.poll_write_vectored(cx, slices);
         Self::wrote(&this.member.conn, &polled);
+        Self::follow(this.extra, &this.member.conn, slices, &polled);
         if polled.is_pending() { self.waits(Half::Writer, cx) } else { polled }
     }
 

@@ -50,7 +50,7 @@ impl OwnLimits {
         let Some((conn, record)) = self.request() else { return false };
         let server = &conn.limits().request;
         let own = change(record.limits(server)); // under no lock
-        let deadline = record.set_own(own);
+        let deadline = record.set_own(own, conn.flow());
         conn.arm(deadline);
         record.passed().is_none()
     }

@@ -31,8 +31,10 @@ impl Link<'_> {
     /// The handler waits for the body. Returns the limit that has passed.
     pub(super) fn body_waits(&self, waker: &Waker) -> Option<Limit> {
         let now = self.conn.now();
-        let deadline = self.record.body_waits(self.server(), now, self.conn.flow(), waker);
+        let flow = self.conn.flow();
+        let deadline = self.record.body_waits(self.server(), now, flow, waker);
         self.conn.arm(deadline);
+        self.conn.watch_window(flow, now);
         self.record.passed()
     }
 

@@ -9,9 +9,11 @@ use hyper_util::rt::TokioIo;
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::Notify;
 use wheelwork_http::{BodyError, Limits, OwnLimits, Peer, RequestBody};
 
 thread_local! {
@@ -19,6 +21,8 @@ thread_local! {
     pub(crate) static TAKEN: Cell<usize> = const { Cell::new(0) };
     /// What `/accept` has read.
     pub(crate) static ACCEPTED: Cell<Option<Collected<Bytes>>> = const { Cell::new(None) };
+    /// Lets `/late` read.
+    pub(crate) static READS: Arc<Notify> = Arc::default();
     /// What `/keep-own` has kept: each test has a thread of its own.
     pub(crate) static KEPT: Cell<Option<OwnLimits>> = const { Cell::new(None) };
 }
@@ -92,6 +96,11 @@ pub(crate) async fn app(request: Request<RequestBody>) -> Result<Answer, BodyErr
                 std::future::pending::<()>().await
             });
             std::future::pending().await
+        }
+        "/late" => {
+            READS.with(Arc::clone).notified().await;
+            let body = request.into_body().collect().await?.to_bytes();
+            full(format!("{} bytes", body.len()))
         }
         "/quiet" => Response::new(Quiet.boxed()),
         "/big" => full(vec![b'.'; 100_000]),

@@ -1,7 +1,11 @@
-//! The streams of a connection share its link, whose rate counts for each of them.
+//! The streams of a connection share its link, whose rate counts for each of them, and its window, which the server
+//! may have closed.
 
-use crate::frames::{ACK, HEADERS, PING, RST_STREAM, data, frame, get, post, window_update};
-use crate::world::{SECOND, TICK, World, limits, world};
+use crate::app::READS;
+use crate::frames::{
+    ACK, DATA, END_STREAM, HEADERS, PING, RST_STREAM, data, frame, get, post, window_update,
+};
+use crate::world::{Client, SECOND, TICK, World, limits, world};
 use bytes::Bytes;
 use h2::client::SendRequest;
 use http::{Request, Response, StatusCode};
@@ -164,4 +168,51 @@ fn neither_pings_nor_the_other_direction_keep_a_slow_stream() {
             assert_eq!(world.cuts(), [(Limit::BodyRate, Effect::Request)]);
         });
     }
+}
+
+/// A client whose streams 11 to 17 have used up the window of the connection, for a service that does not read. The
+/// service of its stream 9 waits for the body.
+async fn connect_shut_out(world: &World) -> Client {
+    let mut client = world.connect_http2().await;
+    client.send(post(9, "/echo")).await;
+    for stream in [11, 13, 15, 17] {
+        client.send(post(stream, "/late")).await;
+        client.send(data(stream, 16 * 1024).repeat(64)).await;
+    }
+    client
+}
+
+#[test]
+fn the_wait_for_a_window_that_the_server_has_closed_is_the_servers() {
+    for is_sent in [true, false] {
+        world(limits().handler(None).body_total(30 * SECOND), async |world| {
+            let mut client = connect_shut_out(&world).await;
+            world.pass(100 * SECOND).await;
+            assert_eq!(world.cuts(), []);
+            READS.with(|reads| reads.notify_waiters());
+            world.pass(23 * SECOND - TICK).await;
+            assert_eq!(world.cuts(), []);
+            if is_sent {
+                client.send(frame(DATA, END_STREAM, 9, b"x")).await;
+                let frames = client.frames().await;
+                assert!(frames.iter().any(|frame| frame.payload == b"1 bytes"), "{frames:?}");
+                return;
+            }
+            world.pass(TICK).await;
+            assert_eq!(world.cuts()[0], (Limit::Body, Effect::Request));
+        });
+    }
+}
+
+/// So nobody can hide behind a window that it has used up.
+#[test]
+fn the_handlers_limit_runs_while_the_window_is_closed() {
+    world(limits().body(5 * SECOND), async |world| {
+        let mut client = connect_shut_out(&world).await;
+        world.pass(60 * SECOND - TICK).await;
+        assert_eq!(world.cuts(), []);
+        world.pass(TICK).await;
+        assert_eq!(world.cuts(), [(Limit::Handler, Effect::Request); 5]);
+        assert!(client.frames().await.iter().any(|frame| frame.stream == 9));
+    });
 }
