@@ -117,7 +117,7 @@ pub mod guide {}
 #[doc = include_str!("../docs/design.md")]
 pub mod design {}
 
-/// The README's program runs as a test.
+/// The README's program is compiled.
 #[cfg(all(doctest, feature = "redb"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

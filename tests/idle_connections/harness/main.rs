@@ -99,7 +99,7 @@ fn run(mut args: Args) -> Result<ExitCode, Box<dyn Error>> {
 
 fn introduction(args: &Args, expected: Duration) -> String {
     format!(
-        "{} of a server that closes what is silent for {:?}: about {:.0} s",
+        "{}; a connection silent for {:?} must be closed. Takes about {:.0} s.",
         counted(args.connections, "client"),
         args.idle(),
         expected.as_secs_f64(),

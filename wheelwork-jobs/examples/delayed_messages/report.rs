@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 pub(crate) fn announce(args: &Args, plan: &Plan) {
     let store = match args.postgres {
         Some(_) => "PostgreSQL with 3 nodes",
-        None => "the embedded store",
+        None => "a file",
     };
     let messages = counted(plan.messages.len() as u64, "message");
     println!("{messages} in {store}; time runs {:.0} times as fast", plan.factor);
