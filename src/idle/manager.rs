@@ -73,10 +73,6 @@ impl<T> Manager<T> {
         }
     }
 
-    pub(super) fn silence(&self, since: u64) -> Duration {
-        Duration::from_nanos(self.now().nanos().saturating_sub(since))
-    }
-
     #[inline]
     pub(super) fn now(&self) -> Timestamp {
         Timestamp::new(self.origin, self.timer.now())

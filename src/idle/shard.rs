@@ -21,8 +21,9 @@
 //! 2. Only the check of the latest epoch counts. Any other does nothing when it runs or is dropped.
 //! 3. If all connections must be checked, or if a slice has left due connections to the next one,
 //!    `next_check` is not after now. So the check is due immediately, and so is one that replaces it.
-//! 4. No callback runs under the lock, and no connection or check is dropped under it. The timer's
-//!    own locks are taken under this lock, never the other way round.
+//! 4. No callback runs under the lock, no clock is read under it (a user's clock may call the manager
+//!    back), and no connection or check is dropped under it. The timer's own locks are taken under this
+//!    lock, never the other way round.
 
 use super::activity::Watcher;
 use super::event::Idle;
@@ -34,9 +35,8 @@ use super::watch::Watch;
 use crate::base::catch_panic;
 use crate::base::logging::warning;
 use crate::base::sync::{Arc, AtomicBool, Mutex, MutexGuard, Ordering, thread};
-use crate::timeout::{Internal, Kind, Next, Run, TimerTask};
+use crate::timeout::{Admit, Internal, Kind, Next, Run, TimerTask};
 use crate::timer::{RefusalReason, ScheduleError};
-use std::time::Instant;
 
 /// How often a check yields to a thread that waits for the lock. This takes 100 us or more, enough
 /// for that thread to wake up.
@@ -142,8 +142,7 @@ impl<T: Send + 'static> Shard<T> {
         contents.seats.confirm_next_check(time, CHECKS_PER_SLICE);
         let tick = contents.seats.next_check();
         let check = Check { shard: Some(self.clone()), epoch };
-        let due = self.manager.start_of(tick);
-        let scheduled = self.schedule(check, Some(due));
+        let scheduled = self.schedule(check, tick, Admit::Once);
         let timeout = scheduled.map_err(|error| error.map(Check::retire))?;
         contents.epoch = epoch;
         contents.check = Some(Pending { timeout, tick, skipped: 0 });
@@ -213,7 +212,8 @@ impl<T: Send + 'static> Shard<T> {
         let epoch = contents.epoch + 1;
         let check = Check { shard: Some(self.clone()), epoch };
         let at_once = is_left || continues_search;
-        match self.schedule(check, (!at_once).then(|| self.manager.start_of(next))) {
+        let (tick, admit) = if at_once { (present, Admit::AtOnce) } else { (next, Admit::Once) };
+        match self.schedule(check, tick, admit) {
             Ok(timeout) => {
                 contents.epoch = epoch;
                 // Keeps a past tick: otherwise leftovers would reschedule the check.
@@ -227,27 +227,19 @@ impl<T: Send + 'static> Shard<T> {
         }
     }
 
-    /// Schedules a check, for the present tick if there is no `due`.
     fn schedule(
         &self,
         check: Check<T>,
-        due: Option<Instant>,
+        tick: u64,
+        admit: Admit,
     ) -> Result<Internal, ScheduleError<Check<T>>> {
-        if self.manager.on_worker {
-            self.schedule_task(OnWorker(check), due).map_err(|error| error.map(|task| task.0))
+        let Manager { timer, on_worker, .. } = &*self.manager;
+        let due = self.manager.start_of(tick);
+        if *on_worker {
+            let scheduled = timer.schedule_internal(OnWorker(check), due, admit);
+            scheduled.map_err(|error| error.map(|task| task.0))
         } else {
-            self.schedule_task(check, due)
-        }
-    }
-
-    fn schedule_task<C: TimerTask>(
-        &self,
-        task: C,
-        due: Option<Instant>,
-    ) -> Result<Internal, ScheduleError<C>> {
-        match due {
-            Some(due) => self.manager.timer.schedule_internal(task, due),
-            None => self.manager.timer.schedule_internal_now(task),
+            timer.schedule_internal(check, due, admit)
         }
     }
 
@@ -294,9 +286,9 @@ impl<T: Send + 'static> Shard<T> {
         if self.ensure_check(&mut contents).is_ok() {
             return;
         }
-        let now = self.manager.now_contained();
-        let stopped = contents.seats.take_stopped(now);
         drop(contents);
+        let now = self.manager.now_contained();
+        let stopped = self.lock_after_others().seats.take_stopped(now);
         self.report(stopped, now);
     }
 
@@ -317,15 +309,14 @@ impl<T: Send + 'static> Shard<T> {
             let time = CheckTime { now, scale: self.manager.scale() };
             let Returned { mut again, dismissed } = contents.seats.put_back(batch, time);
             let needless = contents.needless_check();
-            if contents.seats.len() > 0
-                && self.ensure_check(&mut contents).is_err()
-                && again.is_empty()
-            {
-                again = contents.seats.take_stopped(self.manager.now_contained());
-            }
+            let has_ended = contents.seats.len() > 0 && self.ensure_check(&mut contents).is_err();
             drop(contents);
             needless.into_iter().for_each(|timeout| timeout.cancel());
             dismissed.into_iter().for_each(|connection| dismiss(connection));
+            if has_ended && again.is_empty() {
+                let now = self.manager.now_contained();
+                again = self.lock_after_others().seats.take_stopped(now);
+            }
             batch = again;
         }
     }

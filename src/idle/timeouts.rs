@@ -345,9 +345,11 @@ impl<T: Send + 'static> IdleTimeouts<T> {
                 }
             }
         }
+        let now = self.now().nanos(); // before any is taken, because the clock may panic
         let taken = |(since, seat, shard): (u64, u32, usize)| {
             let connection = self.shards.get(shard)?.take_if_silent_since(seat, since)?;
-            Some(Taken { connection, silent_for: self.manager.silence(since) })
+            let silent_for = Duration::from_nanos(now.saturating_sub(since));
+            Some(Taken { connection, silent_for })
         };
         longest.into_sorted_vec().into_iter().filter_map(taken).collect()
     }

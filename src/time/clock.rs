@@ -37,7 +37,8 @@ use std::time::Instant;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Clock: Send + Sync + 'static {
-    /// The present instant. Called once for each timeout that is scheduled with a delay.
+    /// The present instant. Called once for each timeout that is scheduled with a delay. The timer holds no lock
+    /// meanwhile.
     ///
     /// A panic on a thread that schedules reaches the caller, and the timer is unchanged. A panic
     /// on the worker is caught and counted ([`Metrics::panicked`](crate::Metrics::panicked)). The

@@ -197,41 +197,22 @@ impl HashedWheelTimer {
     }
 
     /// Schedules an internal timeout: no limit refuses it, no count includes it, and no stop returns it.
-    /// At the end of the timer, the worker's thread cancels it.
+    /// At the end of the timer, the worker's thread cancels it. Reads no clock.
     pub(crate) fn schedule_internal<T: TimerTask>(
         &self,
         task: T,
         deadline: Instant,
+        admit: Admit,
     ) -> Result<Internal, ScheduleError<T>> {
-        self.admit_internal(task, self.gate().time.nanos_at(deadline), Admit::Once)
+        let Control { internals, registry, .. } = &*self.0.control;
+        let deadline = self.gate().time.nanos_at(deadline);
+        internals.schedule(registry, task, deadline, admit).map_err(why_refused)
     }
 
     /// Reserves a slot for a future. It does not keep the timer alive.
     #[inline]
     pub(crate) fn reserve(&self) -> Reservation {
         Reservation::new(&self.0.control.registry)
-    }
-
-    /// Schedules a timeout like [`schedule_internal`](Self::schedule_internal). It runs within the
-    /// worker's present pass, in the order of all due timeouts.
-    pub(crate) fn schedule_internal_now<T: TimerTask>(
-        &self,
-        task: T,
-    ) -> Result<Internal, ScheduleError<T>> {
-        let context = self.context();
-        let now = context.gate.time.now_contained().unwrap_or_default();
-        let deadline = context.gate.scale.start_of(context.gate.scale.tick_at(now));
-        self.admit_internal(task, deadline, Admit::AtOnce)
-    }
-
-    fn admit_internal<T: TimerTask>(
-        &self,
-        task: T,
-        deadline: u64,
-        admit: Admit,
-    ) -> Result<Internal, ScheduleError<T>> {
-        let Control { internals, registry, .. } = &*self.0.control;
-        internals.schedule(registry, task, deadline, admit).map_err(why_refused)
     }
 
     /// The present instant by the timer's clock.

@@ -10,7 +10,7 @@ use crate::executor::Job;
 use crate::executor::model::{Counted, Ends};
 use crate::metrics::Metrics;
 use crate::time::{Clock, ManualClock};
-use crate::timeout::{Next, RescheduleError, Run, Task, Timeout, TimerTask};
+use crate::timeout::{Admit, Next, RescheduleError, Run, Task, Timeout, TimerTask};
 use crate::worker::Control;
 use std::time::{Duration, Instant};
 
@@ -143,7 +143,7 @@ fn an_internal_timeout_against(stop: fn(&HashedWheelTimer)) {
             let (timer, ends) = (timer.clone(), ends.clone());
             spawn(move || {
                 let due = timer.started_at() + TICK;
-                usize::from(timer.schedule_internal(counted(&ends), due).is_ok())
+                usize::from(timer.schedule_internal(counted(&ends), due, Admit::Once).is_ok())
             })
         };
         let (control, worker) = (timer.0.control.clone(), worker_of(&timer));

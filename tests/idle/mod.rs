@@ -3,6 +3,7 @@
 mod batches;
 mod callbacks;
 mod checks;
+mod clocks;
 mod lost_checks;
 mod pressure;
 mod silence;

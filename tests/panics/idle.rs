@@ -113,3 +113,15 @@ fn rule_05_a_panic_in_the_drop_of_a_watched_connection_is_contained() {
     assert_eq!(idle.watched(), 0);
     assert_unhurt(&timer, &clock);
 }
+
+/// Whoever takes connections gets them, or they stay watched.
+#[test]
+fn rule_01_a_clock_that_panics_loses_no_connection_that_is_taken() {
+    let (timer, clock, _jobs) = with_a_bad_clock_in_jobs();
+    let (idle, events) = a_recording_manager(&timer, Answer::StopWatching);
+    let _watches = [1, 2].map(|id| idle.watch(id, &IdlePolicy::new()).unwrap());
+    let taking = idle.clone();
+    let taker = std::thread::Builder::new().name(EXECUTOR.to_owned());
+    assert!(taker.spawn(move || taking.take_idlest(2)).unwrap().join().is_err());
+    assert_eq!((clock.panics(), idle.watched(), events.len()), (1, 2, 0));
+}
