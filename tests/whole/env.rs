@@ -46,7 +46,8 @@ impl Patience {
     }
 }
 
-/// Waits for a worker. False if it never comes. Under shuttle the number of steps is limited, so a wait ends there too.
+/// Waits for a worker. False if it never comes; `on_threads::LIMIT` is longer. Under shuttle the number of steps is
+/// limited, so a wait ends there too.
 pub fn comes(mut holds: impl FnMut() -> bool) -> bool {
     #[cfg(not(shuttle))]
     let limit = Instant::now() + Duration::from_secs(120);

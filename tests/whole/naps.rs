@@ -4,6 +4,7 @@ use crate::common::Random;
 use crate::play::World;
 use crate::program::{Future as Kind, nanos};
 use crate::rogue::{self, Value};
+use crate::streams::TimedStream;
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,27 +15,35 @@ use wheelwork::HashedWheelTimer;
 use wheelwork::future::{DelayQueue, FutureTimeout, Interval, Sleep};
 
 /// A waker that notes that it was woken.
-struct Woken {
+pub struct Woken {
     woken: AtomicBool,
     value: Value,
 }
 
 impl Woken {
-    fn new(world: &Arc<World>) -> Arc<Self> {
+    pub fn new(world: &Arc<World>) -> Arc<Self> {
         Arc::new(Self {
             woken: AtomicBool::new(false),
             value: Value::new(world, rogue::Kind::Waker),
         })
     }
 
+    pub fn get(&self) -> bool {
+        self.woken.load(SeqCst)
+    }
+
+    pub fn set(&self, woken: bool) {
+        self.woken.store(woken, SeqCst);
+    }
+
     fn wake(&self) {
-        self.woken.store(true, SeqCst);
+        self.set(true);
         rogue::user_code(self.value.world());
     }
 }
 
 /// A waker whose clone, wake and last drop are bad code. `Wake` has no word in a clone.
-fn waker(woken: Arc<Woken>) -> Waker {
+pub fn waker(woken: Arc<Woken>) -> Waker {
     const VTABLE: RawWakerVTable = RawWakerVTable::new(cloned, wake, wake_by_ref, dropped);
 
     // SAFETY: each pointer is of `Arc::into_raw` in `waker`, and counts as one reference of the `Arc`, which `wake` and
@@ -71,6 +80,7 @@ enum Waiting {
     /// Its values count as tasks do.
     Queue(Box<DelayQueue<Value>>),
     Limit(Pin<Box<FutureTimeout<Sleep>>>),
+    Stream(TimedStream),
 }
 
 impl Waiting {
@@ -80,6 +90,7 @@ impl Waiting {
             Self::Interval(interval) => interval.poll_tick(cx).map(drop),
             Self::Queue(queue) => queue.poll_next_due(cx).map(drop),
             Self::Limit(limited) => limited.as_mut().poll(cx).map(drop),
+            Self::Stream(stream) => stream.poll(cx),
         }
     }
 
@@ -90,6 +101,7 @@ impl Waiting {
             Self::Interval(interval) => Some(interval.next_tick()),
             Self::Queue(queue) => queue.next_deadline(),
             Self::Limit(limited) => Some(limited.deadline().min(limited.get_ref().deadline())),
+            Self::Stream(stream) => Some(stream.deadline()),
         }
     }
 }
@@ -133,6 +145,10 @@ impl Nap {
                 Waiting::Queue(queue)
             }
             Kind::Limit => Waiting::Limit(Box::pin(timer.timeout(some, timer.sleep(delay)))),
+            Kind::Stream(kind) => {
+                let limit = some.min(timer.tick_duration() * 8);
+                Waiting::Stream(TimedStream::new(world, number, timer, kind, limit))
+            }
         };
         let timer = (kind != Kind::Global).then_some(number);
         timer.into_iter().for_each(|timer| world.ledgers[timer].holds());
@@ -143,7 +159,7 @@ impl Nap {
     }
 
     pub fn waits(&self) -> bool {
-        self.polled && !self.woken.woken.load(SeqCst)
+        self.polled && !self.woken.get()
     }
 
     /// Polls it. Returns it if it is pending.
@@ -151,9 +167,9 @@ impl Nap {
         if another_waker {
             self.woken = Woken::new(&self.world);
         }
-        // An interval is ready more than once.
-        for _ in 0..3 {
-            self.woken.woken.store(false, SeqCst);
+        // An interval or a stream is ready more than once.
+        for _ in 0..6 {
+            self.woken.set(false);
             let waker = waker(self.woken.clone());
             self.polled = self.waiting.poll(&mut Context::from_waker(&waker)) == Poll::Pending;
             self.from = self.world.now();
@@ -175,7 +191,7 @@ impl Nap {
             Waiting::Queue(queue) => {
                 _ = queue.insert(Value::new(&self.world, rogue::Kind::Value), delay)
             }
-            Waiting::Limit(_) => return,
+            Waiting::Limit(_) | Waiting::Stream(_) => return,
         }
         self.from = self.world.now();
         let deadline = self.waiting.deadline().map(|deadline| self.world.nanos_at(deadline));

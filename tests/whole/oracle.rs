@@ -40,7 +40,13 @@ pub fn check(world: &World) {
                     check_at_rest(world, &timer, memory).unwrap_or_else(complain);
                 }
             }
-            None => check_ended(world, number, ledger),
+            None => {
+                let links = std::mem::take(&mut *world.links.lock().unwrap());
+                let (its, others) = links.into_iter().partition(|link| link.timer == number);
+                *world.links.lock().unwrap() = others;
+                drop::<Vec<_>>(its); // they keep the timer
+                check_ended(world, number, ledger);
+            }
         }
         ledger.live.lock().unwrap().retain(|entry| !entry.has_ended());
     }
@@ -97,6 +103,11 @@ fn check_running(
             return late(format!("a sleep until {}", nap.latest), due_by);
         }
     }
+    for link in world.links.lock().unwrap().iter().filter(|link| link.timer == number) {
+        if let Some(due_by) = link.due_by(ledger, now).filter(|&due_by| due_by < until) {
+            return late(link.describe(), due_by);
+        }
+    }
     check_counts(world, number, ledger, timer)
 }
 
@@ -108,6 +119,11 @@ fn check_ended(world: &World, number: usize, ledger: &Ledger) {
     });
     let waits = |nap: &Nap| nap.timer == Some(number) && nap.waits();
     world.wait_until("every sleep is woken", || !world.sleeps.lock().unwrap().iter().any(waits));
+    world.wait_until("every connection is reported", || {
+        rogue::end_jobs(world);
+        let links = world.links.lock().unwrap();
+        !links.iter().any(|link| link.timer == number && link.is_watched())
+    });
 }
 
 /// The counts are exact.

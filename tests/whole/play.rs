@@ -3,6 +3,7 @@
 use crate::common::Random;
 use crate::env::{self, Mutex, mpsc, thread};
 use crate::ledger::{End, Entry, Ledger, Tracked, periodic, refused};
+use crate::links::{Link, Managers};
 use crate::naps::Nap;
 use crate::oracle;
 use crate::program::{Future, Op, Ring, Size, Stop, Style, Task, nanos};
@@ -30,12 +31,14 @@ pub struct World {
     pub rogue: Rogue,
     rings: Vec<Ring>,
     timers: Vec<Leaf<Option<HashedWheelTimer>>>,
+    managers: Vec<Leaf<Option<Managers>>>,
     pub ledgers: Vec<Ledger>,
     /// Whether only the thread that plays the program moves the clock in this phase.
     keeps_the_clock: AtomicBool,
     /// Handles for any thread.
     given: Leaf<Vec<Handle>>,
     pub sleeps: Leaf<Vec<Nap>>,
+    pub links: Leaf<Vec<Link>>,
     forgotten: Leaf<Vec<(Option<Handle>, Option<Nap>)>>,
     brief: Mutex<Vec<Option<thread::JoinHandle<()>>>>,
     log: Leaf<Vec<(u64, Op)>>,
@@ -47,7 +50,7 @@ impl World {
         let mut random = Random(seed);
         let clock = ManualClock::new();
         let known = rogue::Known::default();
-        let (mut timers, mut ledgers) = (Vec::new(), Vec::new());
+        let (mut timers, mut managers, mut ledgers) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..1 + random.below(6) / 4 {
             let start = nanos(clock.elapsed());
             let (builder, ring, limit) = draw(&mut random);
@@ -57,6 +60,7 @@ impl World {
                 builder.clock(clock.clone())
             };
             let timer = builder.build().expect("settings within their ranges");
+            managers.push(Leaf::new(Some(Managers::new(&timer))));
             timers.push(Leaf::new(Some(timer)));
             ledgers.push(Ledger::new(ring, start, limit));
             clock.advance(ring.tick / 3);
@@ -73,10 +77,12 @@ impl World {
             rogue,
             rings: ledgers.iter().map(|ledger| ledger.ring).collect(),
             timers,
+            managers,
             ledgers,
             keeps_the_clock: AtomicBool::new(false),
             given: Leaf::default(),
             sleeps: Leaf::default(),
+            links: Leaf::default(),
             forgotten: Leaf::default(),
             brief: Mutex::new(Vec::new()),
             log: Leaf::default(),
@@ -123,6 +129,18 @@ impl World {
         self.timers[number].lock().unwrap().clone()
     }
 
+    /// Its idle managers, until the same time.
+    pub fn managers(&self, number: usize) -> Option<Managers> {
+        self.managers[number].lock().unwrap().clone()
+    }
+
+    /// Drops the program's handles of a timer. What its managers watch keeps it.
+    fn drop_timer(&self, number: usize) {
+        let timer = self.timers[number].lock().unwrap().take();
+        let managers = self.managers[number].lock().unwrap().take();
+        drop((timer, managers));
+    }
+
     pub fn complain(&self, complaint: String) {
         self.complaints.lock().unwrap().push(complaint);
     }
@@ -162,16 +180,19 @@ impl World {
     }
 
     fn take(&self, random: &mut Random) -> Option<Handle> {
-        let mut given = self.given.lock().unwrap();
-        let at = random.below(given.len() as u64 + 1) as usize;
-        (at < given.len()).then(|| given.swap_remove(at))
+        take(&self.given, random)
     }
 
     fn take_sleep(&self, random: &mut Random) -> Option<Nap> {
-        let mut sleeps = self.sleeps.lock().unwrap();
-        let at = random.below(sleeps.len() as u64 + 1) as usize;
-        (at < sleeps.len()).then(|| sleeps.swap_remove(at))
+        take(&self.sleeps, random)
     }
+}
+
+/// Takes any of these, or none.
+fn take<T>(from: &Leaf<Vec<T>>, random: &mut Random) -> Option<T> {
+    let mut from = from.lock().unwrap();
+    let at = random.below(from.len() as u64 + 1) as usize;
+    (at < from.len()).then(|| from.swap_remove(at))
 }
 
 /// A handle of the program.
@@ -401,9 +422,23 @@ impl Player {
                 }
             }
             Op::Stop(timer, how) => stop(world, timer, how),
-            Op::DropTimer(timer) => {
-                let timer = world.timers[timer].lock().unwrap().take();
-                drop(timer);
+            Op::DropTimer(timer) => world.drop_timer(timer),
+            Op::Watch(timer, count, delay) => {
+                for _ in 0..count {
+                    let link = Link::new(world, &mut self.random, timer, delay);
+                    world.links.lock().unwrap().extend(link);
+                }
+            }
+            Op::UseLink => {
+                if let Some(link) = take(&world.links, &mut self.random) {
+                    let link = link.used(&mut self.random);
+                    world.links.lock().unwrap().extend(link);
+                }
+            }
+            Op::TakeIdlest(timer, count) => {
+                if let Some(managers) = world.managers(timer) {
+                    managers.take_idlest(count);
+                }
             }
         }
     }
@@ -574,10 +609,7 @@ pub fn play(world: &Arc<World>) {
     let handles = std::mem::take(&mut *world.given.lock().unwrap());
     drop(handles);
     oracle::check(world);
-    world.timers.iter().for_each(|timer| {
-        let last = timer.lock().unwrap().take();
-        drop(last);
-    });
+    (0..world.timers.len()).for_each(|number| world.drop_timer(number));
     oracle::check(world);
     let sleeps = std::mem::take(&mut *world.sleeps.lock().unwrap());
     let forgotten = std::mem::take(&mut *world.forgotten.lock().unwrap());

@@ -84,6 +84,8 @@ pub enum Future {
     Limit,
     /// A sleep on the process's timer.
     Global,
+    /// A stream of this kind.
+    Stream(u64),
 }
 
 #[derive(Clone, Debug)]
@@ -128,17 +130,33 @@ pub enum Op {
     TakeTask,
     /// Cancels a timeout of its own by the drop of a guard.
     Guard,
+    /// Watches this many connections and streams.
+    Watch(usize, u64, Duration),
+    /// Touches or drops a connection or a stream.
+    UseLink,
+    /// Stops watching this many connections.
+    TakeIdlest(usize, usize),
     /// A phase of a program without bad code has one at most, which is not drawn.
     Stop(usize, Stop),
     DropTimer(usize),
 }
 
-const KINDS: usize = 29;
+const KINDS: usize = 32;
 
 /// Operations that go together, as they are numbered in `Style::op`. A thread has some of the themes in a
 /// phase, and always the first.
-const THEMES: [&[usize]; 8] =
-    [&[10], &[0], &[9], &[1, 2, 3, 4], &[5, 6, 7, 8, 16, 17], &[11, 19], &[12], &[13, 14, 15, 18]];
+const THEMES: &[&[usize]] = &[
+    &[10],
+    &[0],
+    &[9],
+    &[1, 2, 3, 4],
+    &[5, 6, 7, 8, 16, 17],
+    &[11, 19],
+    &[12],
+    &[13, 14, 15, 18],
+    #[cfg(not(shuttle))] // `shuttle_stream` has these
+    &[27, 28, 29],
+];
 
 /// The themes of programs with bad code only.
 const ROGUE_THEMES: [&[usize]; 6] = [&[20], &[21], &[22], &[23], &[24], &[25, 26]];
@@ -174,7 +192,7 @@ impl Style {
                 let weight = random.below(3) / 2 * weight(random);
                 theme.iter().for_each(|&kind| weights[kind] += weight);
             }
-            weights[27..].fill_with(|| random.below(2)); // a timer has only one end
+            weights[30..].fill_with(|| random.below(2)); // a timer has only one end
         } else {
             tasks[6..].fill(0);
         }
@@ -233,6 +251,7 @@ impl Style {
             2 | 3 => Future::Queue,
             4 | 5 => Future::Limit,
             6 => Future::Global,
+            7 | 8 => Future::Stream(random.below(4)),
             _ => Future::Sleep,
         }
     }
@@ -281,8 +300,11 @@ impl Style {
             24 => Op::EndJob(random.below(2) == 0),
             25 => Op::TakeTask,
             26 => Op::Guard,
-            27 => Op::Stop(timer, Stop::any(random)),
-            28 => Op::DropTimer(timer),
+            27 => Op::Watch(timer, 1 << random.below(6), self.delay(random, ring)),
+            28 => Op::UseLink,
+            29 => Op::TakeIdlest(timer, random.below(4) as usize),
+            30 => Op::Stop(timer, Stop::any(random)),
+            31 => Op::DropTimer(timer),
             _ => unreachable!("there are `KINDS`"),
         }
     }
