@@ -76,10 +76,7 @@ fn floor(c: &mut Criterion) {
 
 criterion_group! {
     name = benches;
-    config = Criterion::default()
-        .sample_size(20)
-        .warm_up_time(Duration::from_millis(300))
-        .measurement_time(Duration::from_secs(1));
+    config = kit::criterion();
     targets = floor, operations
 }
 criterion_main!(benches);

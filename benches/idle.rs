@@ -156,10 +156,7 @@ fn streams(_c: &mut Criterion) {}
 
 criterion_group! {
     name = benches;
-    config = Criterion::default()
-        .sample_size(20)
-        .warm_up_time(Duration::from_millis(300))
-        .measurement_time(Duration::from_secs(1));
+    config = kit::criterion();
     targets = touches, streams, rivals, comings_and_goings
 }
 criterion_main!(benches);

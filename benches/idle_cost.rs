@@ -5,8 +5,8 @@
 //! `cargo bench --bench idle_cost` takes five minutes. With `-- --quick` it takes some seconds, with fewer
 //! connections.
 
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
-use std::alloc::System;
+use kit::cpu;
+use kit::live_bytes::{self, COUNTING, Counting};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts, Watch};
 use wheelwork::{CancelOnDrop, HashedWheelTimer, Next, Run, TimerTask};
 
 #[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+static ALLOCATOR: &Counting = &COUNTING;
 
 /// Rounds in a second. Each touches a tenth of the connections.
 const TENTHS: u32 = 10;
@@ -65,10 +65,10 @@ fn print_row<T: Touch, W: Fn(u64) -> T>(
 ) {
     let timer = HashedWheelTimer::new().expect("a thread can be started");
     let watch = watch(&timer);
-    let before = live_bytes();
+    let before = live_bytes::bytes();
     let all: Vec<T> = (0..size.connections).map(watch).collect();
     std::thread::sleep(Duration::from_secs(1)); // the worker takes in what was scheduled
-    let each = (live_bytes() - before) / all.len() as f64;
+    let each = (live_bytes::bytes() - before) as f64 / all.len() as f64;
     let silent = cost(&timer, || std::thread::sleep(size.silent));
     let touched = cost(&timer, || touch(&all, size.touched));
     println!("| {name} | {each:.1} | {silent} | {touched} |");
@@ -97,27 +97,9 @@ fn cost(timer: &HashedWheelTimer, work: impl FnOnce()) -> String {
 /// The processor time of the timer's thread in seconds. A task there looks at it.
 fn cpu_of(timer: &HashedWheelTimer) -> f64 {
     let (sender, seconds) = mpsc::channel();
-    let look = move || sender.send(cpu_time()).expect("it is waited for");
+    let look = move || sender.send(cpu::of_thread()).expect("it is waited for");
     timer.new_timeout(look, Duration::ZERO).expect("the timer runs");
     seconds.recv().expect("the task runs")
-}
-
-#[cfg(unix)]
-fn cpu_time() -> f64 {
-    use nix::time::{ClockId, clock_gettime};
-    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
-    Duration::from(time.expect("a clock that is always there")).as_secs_f64()
-}
-
-/// Not measured.
-#[cfg(not(unix))]
-fn cpu_time() -> f64 {
-    f64::NAN
-}
-
-fn live_bytes() -> f64 {
-    let stats = ALLOCATOR.stats();
-    stats.bytes_allocated as f64 - stats.bytes_deallocated as f64
 }
 
 impl Touch for Watch {

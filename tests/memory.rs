@@ -3,14 +3,12 @@
 //! A counting allocator sees every live byte of this process. No test from another file may disturb it.
 
 mod common;
-#[path = "common/live_bytes.rs"]
-mod live_bytes;
 mod thread_memory;
 
 use common::{
     TICK, WHEELS, eventually, manual, manual_with, ms, on, one_look, partly_in_the_wheel,
 };
-use live_bytes::{ALLOCATOR, ALONE, LEAST, bytes};
+use kit::live_bytes::{ALONE, COUNTING, Counting, allocations, bytes};
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
@@ -23,12 +21,13 @@ use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts, Watch};
 use wheelwork::wheel::HashedWheel;
 use wheelwork::{HashedWheelTimer, MissedTickBehavior, Period, Timeout, Watchdog, WheelKind};
 
+#[global_allocator]
+static ALLOCATOR: &Counting = &COUNTING;
+
 const HOUR: Duration = Duration::from_secs(3600);
 
-fn allocations() -> usize {
-    let stats = ALLOCATOR.stats();
-    stats.allocations + stats.reallocations
-}
+/// The fewest bytes of a pending timeout.
+const LEAST: isize = if cfg!(target_pointer_width = "64") { 39 } else { 33 };
 
 /// The allocations during `work`: the fewest of five times, since the test harness, which starts
 /// and reports the other tests of this file meanwhile, allocates too.

@@ -2,8 +2,9 @@
 //!
 //! A counting allocator sees every live byte of this process. No test from another file may disturb it.
 
+use crate::LEAST;
 use crate::common::{TICK, blocking_task, into_the_wheel, manual_with, partly_in_the_wheel};
-use crate::live_bytes::{ALONE, LEAST, bytes};
+use kit::live_bytes::{ALONE, bytes};
 use std::sync::{Barrier, mpsc};
 use std::time::Duration;
 use wheelwork::{HashedWheelTimer, ManualClock, Timeout};

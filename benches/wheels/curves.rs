@@ -2,7 +2,7 @@
 
 use crate::costs::{Costs, count_text};
 use crate::workload::Delays;
-use bench_kit::{Anchor, Color, Picture};
+use kit::{Anchor, Color, Picture};
 use std::io;
 use std::path::Path;
 

@@ -2,10 +2,11 @@
 
 use crate::compared::Timers;
 use crate::costs::Costs;
-use crate::workload::{Delays, Random};
-use bench_kit::median;
+use crate::workload::Delays;
+use kit::{Random, cpu, median};
 use std::fmt;
 use std::hint::black_box;
+use std::time::{Duration, Instant};
 
 /// The structure that takes only delays within a turn.
 pub const SIMPLE: &str = "simple";
@@ -13,8 +14,8 @@ pub const SIMPLE: &str = "simple";
 /// Rounds are repeated until this many timeouts have been inserted, and at least once.
 const TIMEOUTS: usize = 300_000;
 
-/// The limit for an expiry, in seconds of CPU time. After that, only the timeouts expired so far count.
-const PATIENCE: f64 = 3.0;
+/// The limit for an expiry. After that, only the timeouts expired so far count.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Lateness and empty ticks are measured with this many timeouts at most.
 const SAMPLE: usize = 1_000_000;
@@ -100,12 +101,12 @@ fn one_round<T: Timers>(deadlines: &[u64], new: &impl Fn() -> T) -> (f64, f64, f
 
 /// Goes from one tick with something due to the next, as the timer's worker does.
 fn expire_all<T: Timers>(timers: &mut T, mut expired: impl FnMut(u64, u64, u64)) {
-    let started = cpu_time();
+    let started = Instant::now();
     let mut steps = 0u32;
     while let Some(now) = timers.next_expiry() {
         timers.expire(now, |deadline, value| expired(now, deadline, value));
         steps += 1;
-        if steps % 256 == 0 && cpu_time() - started > PATIENCE {
+        if steps % 256 == 0 && started.elapsed() > PATIENCE {
             return;
         }
     }
@@ -143,25 +144,7 @@ fn empty_ticks<T: Timers>(n: usize, new: &impl Fn() -> T) -> f64 {
 }
 
 fn seconds(work: impl FnOnce()) -> f64 {
-    let started = cpu_time();
+    let started = cpu::of_thread();
     work();
-    cpu_time() - started
-}
-
-/// The CPU time of this thread in seconds. Other work on the machine does not count.
-#[cfg(unix)]
-fn cpu_time() -> f64 {
-    use nix::time::{ClockId, clock_gettime};
-    let time =
-        clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("a clock that is always there");
-    time.tv_sec() as f64 + time.tv_nsec() as f64 * 1e-9
-}
-
-/// The time in seconds. Other work on the machine counts.
-#[cfg(not(unix))]
-fn cpu_time() -> f64 {
-    use std::sync::LazyLock;
-    use std::time::Instant;
-    static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
-    BEGUN.elapsed().as_secs_f64()
+    cpu::of_thread() - started
 }

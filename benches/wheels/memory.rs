@@ -7,15 +7,14 @@ mod compared;
 mod workload;
 
 use compared::{BTree, Fitting, Heap, OrderedList, SkipList, Timers};
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
-use std::alloc::System;
+use kit::live_bytes::{self, COUNTING, Counting};
 use wheelwork::wheel::{
     HashedWheel, HierarchicalWheel, LinuxClassicWheel, LinuxWheel, SimpleWheel,
 };
 use workload::{Delays, TURN, out_of_reach};
 
 #[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+static ALLOCATOR: &Counting = &COUNTING;
 
 const SIZES: [usize; 3] = [1_000, 100_000, 1_000_000];
 
@@ -56,15 +55,10 @@ fn print_row<T: Timers>(structure: &str, kinds: &[Vec<Vec<u64>>], new: impl Fn()
 }
 
 fn bytes_each<T: Timers>(deadlines: &[u64], new: impl Fn() -> T) -> f64 {
-    let before = live_bytes();
+    let before = live_bytes::bytes();
     let mut timers = new();
     for (value, &deadline) in (0u64..).zip(deadlines) {
         timers.insert(deadline, value);
     }
-    (live_bytes() - before) / deadlines.len() as f64
-}
-
-fn live_bytes() -> f64 {
-    let stats = ALLOCATOR.stats();
-    stats.bytes_allocated as f64 - stats.bytes_deallocated as f64
+    (live_bytes::bytes() - before) as f64 / deadlines.len() as f64
 }

@@ -1,8 +1,7 @@
 //! Where each wheel places a timeout and moves it, drawn from the wheels themselves: a strip for each
 //! level, a dot for each bucket in which a timeout lay.
 
-use bench_kit::{Anchor, Color, Picture};
-use std::fmt::Display;
+use kit::{Anchor, Color, Picture, grouped};
 use std::io;
 use std::path::Path;
 use wheelwork::wheel::{
@@ -248,11 +247,4 @@ fn in_words(number: usize, Way { places, end }: &Way) -> String {
 
 fn class(timeout: usize) -> String {
     format!("timeout{timeout}")
-}
-
-/// 50000 as 50,000.
-fn grouped(number: impl Display) -> String {
-    let digits = number.to_string();
-    let comma = |i: usize| if i > 0 && (digits.len() - i) % 3 == 0 { "," } else { "" };
-    digits.char_indices().map(|(i, digit)| format!("{}{digit}", comma(i))).collect()
 }

@@ -2,6 +2,8 @@
 // Each bench compiles this for itself and may use only a part of it.
 #![allow(dead_code, unreachable_pub)]
 
+use kit::Random;
+
 /// Buckets of the hashed and the simple wheel, and of each level of the hierarchical one.
 pub const TURN: u64 = 512;
 
@@ -76,23 +78,4 @@ fn gap(random: &mut Random) -> u64 {
     let ((from, low), (to, high)) = (GAPS[above - 1], GAPS[above]);
     let along = (share - 1000 * from) * (high - low) * TICKS_PER_SECOND / (1000 * (to - from));
     1 + low * TICKS_PER_SECOND + along
-}
-
-/// Numbers without a pattern (splitmix64).
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % n
-    }
-
-    pub fn shuffle<T>(&mut self, list: &mut [T]) {
-        for i in (1..list.len()).rev() {
-            list.swap(i, self.below(i as u64 + 1) as usize);
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! Helpers of the tests: a timer on a manual clock, a record of what ran, and random numbers.
+//! Helpers of the tests: a timer on a manual clock, and a record of what ran.
 // Each test file compiles this for itself and uses a part of it.
 #![allow(dead_code, unreachable_pub)]
 
@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 use wheelwork::executor::Job;
 use wheelwork::{Builder, HashedWheelTimer, ManualClock, Timeout, WheelKind};
 
+#[allow(unused_imports)] // likewise
+pub use kit::Random;
 pub use std::sync::Mutex;
 
 pub const TICK: Duration = Duration::from_millis(100);
@@ -170,23 +172,6 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     while !holds() {
         assert!(Instant::now() < limit, "never came: {what}");
         std::thread::sleep(ms(1));
-    }
-}
-
-/// Pseudo-random numbers (splitmix64).
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
     }
 }
 

@@ -1,9 +1,9 @@
 //! The command line.
 
 use crate::reader::Format;
-use crate::terminal::number;
 use clap::builder::PossibleValue;
 use clap::{Parser, ValueEnum};
+use kit::terminal::number;
 use std::time::Duration;
 
 /// Replays a web server's access log on a virtual clock, with one idle timeout for each host, and

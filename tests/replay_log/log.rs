@@ -1,7 +1,7 @@
 //! A whole log: its requests, and what became of the lines that are none.
 
 use crate::reader::{Format, LineError, Record};
-use crate::terminal::grouped;
+use kit::grouped;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};

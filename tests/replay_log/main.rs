@@ -11,18 +11,16 @@ mod log;
 mod reader;
 mod replay;
 mod report;
-#[path = "../common/terminal.rs"]
-mod terminal;
 
 use args::{Args, Sabotage};
 use check::Session;
 use indicatif::{ProgressBar, ProgressStyle};
+use kit::{counted, terminal};
 use log::{Log, LogError};
 use replay::{Outcome, ReplayError, Settings};
 use report::SessionLines;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
-use terminal::counted;
 
 /// Why there is no verdict.
 #[derive(Debug, thiserror::Error)]

@@ -3,9 +3,10 @@
 use crate::check::{Difference, Session};
 use crate::log::{Lines, Log};
 use crate::replay::Outcome;
-use crate::terminal::{counted, grouped, wrapped};
 use comfy_table::{Table, presets};
 use jiff::{SignedDuration, Timestamp};
+use kit::terminal::wrapped;
+use kit::{counted, grouped};
 use std::fmt::Display;
 use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
 

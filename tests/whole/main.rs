@@ -15,10 +15,6 @@ mod common;
 mod env;
 mod ledger;
 mod links;
-#[cfg(not(shuttle))]
-#[allow(dead_code)] // no other test measures here
-#[path = "../common/live_bytes.rs"]
-mod live_bytes;
 mod naps;
 mod oracle;
 mod play;
@@ -55,10 +51,14 @@ fn any_timer(random: &mut Random) -> play::Drawn {
 mod on_threads {
     use super::*;
     use crate::play::World;
+    use kit::live_bytes::{self, COUNTING, Counting};
     use std::io::Write;
     use std::sync::{Arc, Mutex, Once, Weak};
     use std::time::Instant;
     use wheelwork::future;
+
+    #[global_allocator]
+    static ALLOCATOR: &Counting = &COUNTING;
 
     const AT_ONCE: u64 = 48;
 

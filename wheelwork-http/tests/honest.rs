@@ -6,12 +6,10 @@
 #[path = "limits/app.rs"]
 #[allow(dead_code)]
 mod app;
-#[path = "random/random.rs"]
-mod random;
 
 use app::app;
 use hyper::service::service_fn;
-use random::Random;
+use kit::Random;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

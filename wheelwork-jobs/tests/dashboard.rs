@@ -1,6 +1,6 @@
 //! The Grafana dashboard against the metrics: it shows each of them, and names no other. The guide names them, too.
 
-use bench_kit::dashboard::{self, Series};
+use kit::dashboard::{self, Series};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use wheelwork_jobs::{Job, Jobs, NewJob, Redb};

@@ -7,8 +7,7 @@
 //! and the median of the ratios to the hashed wheel of the same round. Compare the ratios: the load of the machine
 //! changes the times.
 
-use bench_kit::median;
-use rustix::time::{ClockId, clock_gettime};
+use kit::{Random, cpu, median};
 use std::future::poll_fn;
 use std::hint::black_box;
 use std::mem::ManuallyDrop;
@@ -169,25 +168,11 @@ impl Local for Nexus {
 /// Nanoseconds for one operation: insert and remove, push back, expire.
 type Costs = [f64; 3];
 
-fn cpu_nanos() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
-}
-
 /// The time of `repeat`, divided by the number of operations that it returns.
 fn each(repeat: impl FnOnce() -> usize) -> f64 {
-    let begin = cpu_nanos();
+    let begin = cpu::of_thread();
     let operations = repeat();
-    (cpu_nanos() - begin) / operations as f64
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) % n
-    }
+    (cpu::of_thread() - begin) * 1e9 / operations as f64
 }
 
 fn measure<L: Local>(mut empty: impl FnMut() -> L) -> Costs {

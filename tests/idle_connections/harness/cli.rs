@@ -2,8 +2,8 @@
 
 use super::clients::Plan;
 use super::server::Kind;
-use crate::terminal::number;
 use clap::{Parser, ValueEnum};
+use kit::terminal::number;
 use std::net::SocketAddr;
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! The line that shows what happens while it happens.
 
 use super::clients::Outcome;
-use crate::terminal::grouped;
 use indicatif::{ProgressBar, ProgressStyle};
+use kit::grouped;
 use std::time::{Duration, Instant};
 
 /// One line on the standard error stream; nothing if that is not a terminal. It goes with this.

@@ -25,12 +25,11 @@ mod server;
 #[path = "../../../examples/idle_connections/mod.rs"]
 mod servers;
 mod summary;
-#[path = "../../common/terminal.rs"]
-mod terminal;
 
 use cli::Args;
 use client_process::ClientProcess;
 use clients::limits;
+use kit::{counted, terminal};
 use server::Server;
 use std::error::Error;
 use std::fmt::Display;
@@ -39,7 +38,6 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use summary::Summary;
-use terminal::counted;
 
 fn main() -> ExitCode {
     let args: Args = terminal::parse();

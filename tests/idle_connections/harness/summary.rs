@@ -2,9 +2,10 @@
 
 use super::clients::Outcome;
 use super::server::Report;
-use crate::terminal::{COLUMNS, counted, grouped, wrapped};
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Cell, CellAlignment, Color, ContentArrangement, Table};
+use kit::terminal::{COLUMNS, wrapped};
+use kit::{counted, grouped};
 use std::fmt;
 use std::io;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! The Grafana dashboard against the series of the exporter: it shows every metric, and nothing else.
 
-use bench_kit::dashboard::{self, Series};
+use kit::dashboard::{self, Series};
 use std::time::Duration;
 use telemetry::Exporter;
 use wheelwork::HashedWheelTimer;

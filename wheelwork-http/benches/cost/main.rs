@@ -6,9 +6,7 @@
 
 mod servers;
 
-use bench_kit::median;
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeVal;
+use kit::{cpu, median};
 use servers::{KeepAlive, Which, start};
 use std::error::Error;
 
@@ -43,20 +41,14 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Microseconds of one request.
 fn cost(client: &mut KeepAlive, path: &str) -> Result<f64, Box<dyn Error>> {
-    let begin = of_others()?;
+    let begin = of_others();
     for _ in 0..REQUESTS {
         client.request(path)?;
     }
-    Ok((of_others()? - begin) / REQUESTS as f64)
+    Ok((of_others() - begin) / REQUESTS as f64)
 }
 
 /// The processor time of all threads but this one, in microseconds.
-fn of_others() -> nix::Result<f64> {
-    Ok(used(UsageWho::RUSAGE_SELF)? - used(UsageWho::RUSAGE_THREAD)?)
-}
-
-fn used(who: UsageWho) -> nix::Result<f64> {
-    let usage = getrusage(who)?;
-    let micros = |time: TimeVal| time.tv_sec() as f64 * 1e6 + time.tv_usec() as f64;
-    Ok(micros(usage.user_time()) + micros(usage.system_time()))
+fn of_others() -> f64 {
+    (cpu::of_process() - cpu::of_thread()) * 1e6
 }

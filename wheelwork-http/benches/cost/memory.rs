@@ -2,13 +2,12 @@
 
 mod servers;
 
+use kit::live_bytes::{self, COUNTING, Counting};
 use servers::{KeepAlive, Which, start};
-use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use std::alloc::System;
 use std::error::Error;
 
 #[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+static ALLOCATOR: &Counting = &COUNTING;
 
 const CONNECTIONS: usize = 400;
 
@@ -24,12 +23,9 @@ fn idle_connection(which: Which) -> Result<f64, Box<dyn Error>> {
     let mut clients = Vec::with_capacity(2 * CONNECTIONS);
     // What grows with the number of connections has grown by then.
     connect(CONNECTIONS, address, &mut clients)?;
-    let region = Region::new(ALLOCATOR);
+    let before = live_bytes::bytes();
     connect(CONNECTIONS, address, &mut clients)?;
-    let change = region.change();
-    // Both counters have what reallocations add and free.
-    let live = change.bytes_allocated as f64 - change.bytes_deallocated as f64;
-    Ok(live / CONNECTIONS as f64)
+    Ok((live_bytes::bytes() - before) as f64 / CONNECTIONS as f64)
 }
 
 fn connect(

@@ -10,13 +10,12 @@ mod app;
 #[allow(dead_code)]
 mod frames;
 mod play;
-mod random;
 mod script;
 #[path = "../limits/world.rs"]
 #[allow(dead_code)]
 mod world;
 
-use random::Random;
+use kit::Random;
 
 /// `WHEELWORK_HTTP_HISTORIES` plays more.
 #[test]

@@ -2,10 +2,10 @@
 
 use crate::app::app;
 use crate::frames::{HEADERS, parse};
-use crate::random::Random;
 use crate::script::{Script, Times, script};
 use crate::world::TICK;
 use hyper::service::service_fn;
+use kit::Random;
 use std::collections::{BTreeSet, HashMap};
 use std::future::{Ready, ready};
 use std::io;

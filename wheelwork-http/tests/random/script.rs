@@ -1,8 +1,8 @@
 //! Scripts, and what the model expects of them. Times are milliseconds.
 
 use crate::frames::{self, END_STREAM};
-use crate::random::Random;
 use crate::world::SECOND;
+use kit::Random;
 use std::time::Duration;
 use wheelwork_http::{Limit, Limits};
 

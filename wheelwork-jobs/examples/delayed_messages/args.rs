@@ -1,8 +1,8 @@
 //! The command line.
 
 use super::cluster::Disturbances;
-use super::terminal::number;
 use clap::Parser;
+use kit::terminal::number;
 use std::path::PathBuf;
 use std::time::Duration;
 

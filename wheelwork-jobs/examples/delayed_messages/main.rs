@@ -20,15 +20,13 @@ mod node;
 mod plan;
 mod plot;
 mod report;
-#[allow(dead_code)] // another program draws more
-#[path = "../../../tests/common/terminal.rs"]
-mod terminal;
 
 use args::Args;
 use clock::Shared as Clock;
 use cluster::Cluster;
 use conduct::{Conduct, ConductError};
 use evidence::Evidence;
+use kit::terminal;
 use plan::Plan;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -3,8 +3,7 @@
 use super::cluster::Cause;
 use super::evidence::Evidence;
 use super::judge::Verdict;
-use super::terminal::grouped;
-use bench_kit::{Anchor, Color, Picture};
+use kit::{Anchor, Color, Picture, grouped};
 use std::io;
 use std::path::Path;
 

@@ -4,9 +4,9 @@ use super::args::Args;
 use super::cluster::Cause;
 use super::judge::Verdict;
 use super::plan::Plan;
-use super::terminal::{counted, grouped};
 use comfy_table::{CellAlignment, Table, presets};
 use hdrhistogram::Histogram;
+use kit::{counted, grouped};
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 

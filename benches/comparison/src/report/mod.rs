@@ -11,7 +11,7 @@
 mod plot;
 mod results;
 mod scale;
-// A link to the file of `bench-kit`: Cargo packages no program with a dependency that is not published.
+// A link to the file of `kit`: Cargo packages no program with a dependency that is not published.
 mod svg;
 mod table;
 mod verdict;

@@ -1,4 +1,4 @@
-//! What the larger programs share: the command line and text on a terminal.
+//! The command line, and text on a terminal.
 
 use clap::Parser;
 use std::fmt::Display;
@@ -6,13 +6,13 @@ use std::ops::RangeInclusive;
 use std::process::exit;
 
 /// The columns of a plain terminal. Help, errors and tables fit.
-pub(crate) const COLUMNS: usize = 80;
+pub const COLUMNS: usize = 80;
 
 /// The exit code for a wrong argument, as clap has it.
 const USAGE: i32 = 2;
 
 /// Reads the command line. Ends the process if it is wrong, or asks for the help or the version.
-pub(crate) fn parse<A: Parser>() -> A {
+pub fn parse<A: Parser>() -> A {
     A::try_parse().unwrap_or_else(|error| {
         if !error.use_stderr() {
             error.exit();
@@ -23,7 +23,7 @@ pub(crate) fn parse<A: Parser>() -> A {
 }
 
 /// Reads an argument that is a number within `range`.
-pub(crate) fn number(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone {
+pub fn number(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone {
     move |text| {
         let number = text.parse().ok().filter(|number| range.contains(number));
         number.ok_or_else(|| {
@@ -33,12 +33,12 @@ pub(crate) fn number(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64,
 }
 
 /// Says on standard error why the program gives up.
-pub(crate) fn report(error: impl Display) {
+pub fn report(error: impl Display) {
     eprintln!("{}", wrapped(&format!("error: {error}")));
 }
 
 /// Breaks lines at spaces so that they fit the terminal. What follows a break is indented.
-pub(crate) fn wrapped(text: &str) -> String {
+pub fn wrapped(text: &str) -> String {
     text.split('\n').map(wrapped_line).collect::<Vec<_>>().join("\n")
 }
 
@@ -60,16 +60,4 @@ fn wrapped_line(line: &str) -> String {
         width += length;
     }
     text
-}
-
-/// A number with a comma after every three digits.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
-    groups.join(",")
-}
-
-/// Such as "1 request" or "3,000 requests".
-pub(crate) fn counted(number: u64, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
