@@ -426,7 +426,7 @@ fn rule_04_feeding_a_watchdog_allocates_nothing() {
     let (timer, clock) = manual();
     let watchdog = Watchdog::new(&timer, |_: &str, _| ());
     let watched = watchdog.watch("it", HOUR).unwrap();
-    clock.advance(HOUR); // it is reported, and recovers
+    clock.advance_through(HOUR); // it is reported, and recovers
     let found = fewest_allocations(|| {
         watched.feed();
         drop(watched.paused());

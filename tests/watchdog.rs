@@ -232,26 +232,103 @@ fn a_recovery_tells_the_whole_silence() {
     assert!(recovered.unwrap() >= before + ms(150), "{recovered:?} after {before:?}");
 }
 
-/// A jump of the clock is a stall of the worker. The loops are stalled too, and feed when they go on.
+/// A loop that works for a while between two feeds. A stall, which is a jump of the clock, stalls its work too.
+struct Loop {
+    watched: Watched,
+    works: Duration,
+    to_feed: Duration,
+}
+
+impl Loop {
+    fn of(watched: Watched, works: Duration) -> Self {
+        Self { watched, works, to_feed: works }
+    }
+
+    /// Works for so long.
+    fn run(&mut self, clock: &ManualClock, mut work: Duration) {
+        while work >= self.to_feed {
+            clock.advance_through(self.to_feed);
+            work -= self.to_feed;
+            self.watched.feed();
+            self.to_feed = self.works;
+        }
+        clock.advance_through(work);
+        self.to_feed -= work;
+    }
+}
+
+/// Each stall comes at several phases of a loop, and of the looks at it.
 #[test]
-fn a_stall_of_the_worker_is_no_silence() {
+fn a_stall_is_no_silence_whatever_its_length() {
+    for tick in [SECOND / 10, SECOND / 100] {
+        let (timer, clock) = manual_with(HashedWheelTimer::builder().tick_duration(tick));
+        let (watchdog, told) = watchdog(&timer);
+        let mut healthy = Loop::of(watchdog.watch("healthy", SECOND).unwrap(), SECOND / 4);
+        for sixteenths in 5..=48 {
+            for phase in 0..4 {
+                healthy.run(&clock, SECOND * 2 + SECOND * phase / 17);
+                clock.advance(SECOND * sixteenths / 16);
+            }
+        }
+        healthy.run(&clock, SECOND * 2);
+        assert_eq!(told.take(), []);
+    }
+}
+
+#[test]
+fn stalls_one_after_another_are_no_silence() {
+    let (timer, clock) = manual_with(HashedWheelTimer::builder().tick_duration(SECOND / 100));
+    let (watchdog, told) = watchdog(&timer);
+    let mut healthy = Loop::of(watchdog.watch("healthy", SECOND).unwrap(), SECOND / 8);
+    for stall in [SECOND * 2, SECOND / 2, SECOND * 100] {
+        for run in [SECOND / 17, SECOND / 9, SECOND] {
+            for _ in 0..3 {
+                clock.advance(stall);
+                healthy.run(&clock, run);
+            }
+        }
+    }
+    assert_eq!(told.take(), []);
+}
+
+/// It is fed for the last time some time before the stall.
+#[test]
+fn what_is_stuck_is_told_soon_after_a_stall() {
+    for tick in [SECOND / 10, SECOND / 100] {
+        let (timer, clock) = manual_with(HashedWheelTimer::builder().tick_duration(tick));
+        let (watchdog, told) = watchdog(&timer);
+        for sixteenths in 5..=48 {
+            for before in 0..4 {
+                let watched = watchdog.watch("it", SECOND).unwrap();
+                clock.advance_through(SECOND * before * 4 / 17);
+                clock.advance(SECOND * sixteenths / 16);
+                clock.advance_through(SECOND * 5 / 4 + tick * 3);
+                assert!(!told.take().is_empty(), "{sixteenths} {before}");
+                drop(watched);
+            }
+        }
+    }
+}
+
+/// Whatever the phase of its ticks, limit and feeds.
+#[test]
+fn rule_02_without_a_stall_it_tells_within_a_tick() {
     let (timer, clock) = manual();
     let (watchdog, told) = watchdog(&timer);
-    let loops: Vec<_> = (0..9).map(|_| watchdog.watch("healthy", SECOND * 2).unwrap()).collect();
-    let it = watchdog.watch("it", SECOND).unwrap();
-    for stall in [SECOND * 3, SECOND * 1000] {
-        clock.advance_through(SECOND / 2);
-        it.feed();
-        loops.iter().for_each(Watched::feed);
-        clock.advance(stall);
-        loops.iter().for_each(Watched::feed);
-        clock.advance_through(SECOND - TICK);
-        loops.iter().for_each(Watched::feed);
-        assert_eq!(told.len(), 0);
-        clock.advance_through(TICK);
-        assert_eq!(told.take(), [stuck(stall + SECOND, true)], "after a further limit");
-        it.feed();
-        assert_eq!(told.take(), [recovered(stall + SECOND)]);
+    for limit in [1, 30, 100, 101, 150, 210, 250, 399, 400, 433, 790, 1000, 1234].map(ms) {
+        let watched = watchdog.watch("it", limit).unwrap();
+        for phase in 0..10 {
+            clock.advance_through(TICK * phase / 17);
+            watched.feed();
+            told.take();
+            clock.advance_through(limit - ms(1));
+            assert_eq!(told.take(), [], "{limit:?} {phase}");
+            clock.advance_through(TICK + ms(1));
+            let [(_, WatchdogEvent::Stuck { unfed_for, first: true }), ..] = told.take()[..] else {
+                panic!("no report: {limit:?} {phase}");
+            };
+            assert!((limit..limit + TICK).contains(&unfed_for), "{unfed_for:?} {limit:?} {phase}");
+        }
     }
 }
 
@@ -266,8 +343,7 @@ fn it_tells_on_the_worker() {
     let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(executor));
     let (watchdog, told) = watchdog(&timer);
     let watched = watchdog.watch("it", SECOND).unwrap();
-    clock.advance(SECOND);
-    clock.advance(SECOND);
+    clock.advance_through(SECOND * 2);
     assert_eq!(told.take(), [stuck(SECOND, true), stuck(SECOND * 2, false)]);
     drop(watched);
 }

@@ -106,6 +106,8 @@ pub struct Idle<T> {
     pub(super) seat: Seat,
     /// The last activity before the report.
     pub(crate) since: u64,
+    /// The next report is due one duration after this. It is the time of this report, unless the callback changes it.
+    pub(crate) next_from: u64,
 }
 
 /// A connection's place in a shard.
@@ -123,10 +125,10 @@ pub(super) enum Outcome {
 }
 
 impl<T> Idle<T> {
-    pub(super) fn new(connection: T, event: IdleEvent, seat: Seat, since: u64) -> Self {
+    pub(super) fn new(connection: T, event: IdleEvent, seat: Seat, since: u64, now: u64) -> Self {
         // The outcome if the callback panics or does not answer.
         let outcome = Outcome::Delivered(Answer::KeepWatching);
-        Self { connection, event, outcome, seat, since }
+        Self { connection, event, outcome, seat, since, next_from: now }
     }
 
     /// The kind of silence, and its length.

@@ -304,7 +304,7 @@ impl<T> Seats<T> {
         occupant.connection = Some(idle.connection);
         occupant.stage = Stage::Filed;
         if idle.outcome != Outcome::Void {
-            row.note_report(number, kind, time.now);
+            row.note_report(number, kind, idle.next_from);
         }
         self.out -= 1;
         self.filed += 1;
@@ -355,7 +355,7 @@ impl<T> Seats<T> {
                 self.file(number, at);
                 None
             }
-            Verdict::Idle(event, since) => self.take_out(number, event, since),
+            Verdict::Idle(event, since) => self.take_out(number, event, since, time.now),
         }
     }
 
@@ -371,10 +371,10 @@ impl<T> Seats<T> {
         let since = self.row_mut(number)?.block.reading(number).last();
         let silent_for = Duration::from_nanos(now.saturating_sub(since));
         let event = IdleEvent { kind: IdleKind::TimerStopped, first: true, silent_for };
-        self.take_out(number, event, since)
+        self.take_out(number, event, since, now)
     }
 
-    fn take_out(&mut self, number: u32, event: IdleEvent, since: u64) -> Option<Idle<T>> {
+    fn take_out(&mut self, number: u32, event: IdleEvent, since: u64, now: u64) -> Option<Idle<T>> {
         let row = self.row_mut(number)?;
         let block = row.block.clone();
         let occupant = row.occupant_mut(number);
@@ -382,7 +382,7 @@ impl<T> Seats<T> {
         occupant.stage = Stage::Out;
         self.filed -= 1;
         self.out += 1;
-        Some(Idle::new(connection, event, Seat { block, number }, since))
+        Some(Idle::new(connection, event, Seat { block, number }, since, now))
     }
 
     /// Files a seat for a check at the time `at`. Its previous token is dead.

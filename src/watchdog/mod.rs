@@ -1,7 +1,7 @@
 //! The watchdog: it tells on the timer's worker that a task, a runtime or a shard is stuck.
 //!
 //! A watched thing is a connection of an idle manager that nobody reads or writes: to feed it is a touch. This
-//! file adds its name and its recovery. All else is the idle manager's.
+//! folder adds its name, its recovery, and in `silence` what counts. All else is the idle manager's.
 //!
 //! **One call at a time.** `Stall::state` says which call for a thing runs, and which one was the last:
 //!
@@ -20,10 +20,14 @@
 //! then loads the time of the last feed. Without a fence, the feed can miss the state while the worker misses the feed.
 //! The next feed then tells the recovery. A pause may be followed by no feed for a long time, so it has the fence.
 
+mod silence;
+
+use self::silence::Silence;
 use crate::base::catch_panic;
 use crate::base::logging::warning;
 use crate::base::sync::{Arc, AtomicU8, AtomicU64, Ordering, fence};
 use crate::idle::{Answer, Idle, IdleEvent, IdleKind, IdlePolicy, IdleTimeouts, Watch};
+use crate::time::tick::nanos;
 use crate::timer::{HashedWheelTimer, RefusalReason};
 use std::fmt;
 use std::time::Duration;
@@ -62,7 +66,7 @@ use std::time::Duration;
 /// ```
 #[derive(Clone)]
 pub struct Watchdog {
-    idle: IdleTimeouts<Arc<Stall>>,
+    idle: IdleTimeouts<Entry>,
     shared: Arc<Shared>,
 }
 
@@ -142,7 +146,7 @@ impl Watchdog {
         let shared = Arc::new(Shared { timer: timer.clone(), tell: Box::new(tell) });
         let on_idle = {
             let shared = shared.clone();
-            move |idle: &mut Idle<Arc<Stall>>| Stall::report(idle, &shared)
+            move |idle: &mut Idle<Entry>| look(idle, &shared)
         };
         Self { idle: IdleTimeouts::on_worker(timer, on_idle), shared }
     }
@@ -152,10 +156,13 @@ impl Watchdog {
     /// It is reported once it has not been fed for `limit`: never earlier, and later by less than a tick, plus
     /// scheduling. [`Duration::MAX`] never passes. With a limit shorter than a tick, it is reported in each tick
     /// before which it was not fed within the limit. Zero is such a limit: it does not turn the watching off.
+    /// A report that is due while a recovery is being told is left out.
     ///
-    /// A stall of the worker itself counts for nobody: a stopped process, or a task that blocked the worker. If the
-    /// worker is late by more than two ticks and an eighth of `limit`, it tells nothing, and reports the thing after a
-    /// further `limit` if it is still not fed. So is a report that is due while a recovery is being told.
+    /// **Stalls.** If the worker itself is stalled, for example in a stopped process, so may be the thing. However
+    /// long a stall is, it counts as a quarter of `limit` and a tick at most. So a loop that feeds each quarter of its
+    /// limit is not reported after one, if the limit has more than two ticks. What is stuck is reported once the rest
+    /// of `limit` has passed. A jump by [`ManualClock::advance`](crate::ManualClock::advance) is a stall too. Tests let
+    /// time pass by [`advance_through`](crate::ManualClock::advance_through).
     ///
     /// It costs what [`IdleTimeouts::watch`] costs. The timer's limit of pending timeouts does not apply.
     ///
@@ -167,16 +174,15 @@ impl Watchdog {
         name: impl Into<String>,
         limit: Duration,
     ) -> Result<Watched, RefusalReason> {
-        let tick = self.shared.timer.tick_duration();
         let stall = Arc::new(Stall {
             name: name.into(),
-            in_time: limit.saturating_add(limit / 8).saturating_add(tick.saturating_mul(2)),
             state: AtomicU8::new(QUIET),
             last_fed: AtomicU64::new(0),
         });
-        // A duration of zero would turn the watching off.
-        let policy = IdlePolicy::new().reader(limit.max(Duration::from_nanos(1)));
-        let watch = self.idle.watch(stall.clone(), &policy)?;
+        let silence = Silence::new(limit, self.shared.timer.tick_duration());
+        let entry = Entry { stall: stall.clone(), silence };
+        let watch =
+            self.idle.watch(entry, &IdlePolicy::new().reader(Silence::quarter_of(limit)))?;
         Ok(Watched { watch, stall, shared: self.shared.clone() })
     }
 
@@ -316,26 +322,40 @@ const TELLING: u8 = 1;
 const STUCK: u8 = 2;
 const FED: u8 = 3;
 
-/// What a watched thing shares with the check of the idle manager.
+/// What the worker has of a watched thing.
+struct Entry {
+    stall: Arc<Stall>,
+    silence: Silence,
+}
+
+/// Looks at a thing that was not fed for a quarter of its limit. The end of the timer is no report.
+fn look(idle: &mut Idle<Entry>, shared: &Shared) -> Answer {
+    let IdleEvent { kind, silent_for: unfed_for, .. } = idle.event();
+    if kind == IdleKind::TimerStopped {
+        return Answer::StopWatching;
+    }
+    let now = idle.since.saturating_add(nanos(unfed_for));
+    let has_passed = idle.connection.silence.look(idle.since, now);
+    idle.next_from = idle.connection.silence.next_look_from();
+    if has_passed {
+        Stall::report(idle, unfed_for, shared);
+    }
+    Answer::KeepWatching
+}
+
+/// What a watched thing shares with the worker.
 struct Stall {
     name: String,
-    /// The longest silence at which the worker is in time for the first report.
-    in_time: Duration,
     state: AtomicU8,
     /// The last feed before the report, in nanoseconds since the timer's origin. Relaxed: `state` publishes it.
     last_fed: AtomicU64,
 }
 
 impl Stall {
-    /// Reports that it is stuck. The end of the timer is no report.
-    fn report(idle: &mut Idle<Arc<Self>>, shared: &Shared) -> Answer {
-        let IdleEvent { kind, first, silent_for: unfed_for, .. } = idle.event();
-        let stall = &idle.connection;
-        if kind == IdleKind::TimerStopped {
-            return Answer::StopWatching;
-        }
-        let is_late = first && unfed_for > stall.in_time;
-        let begin = |state| (state != FED && !is_late).then_some(TELLING);
+    /// Reports that it is stuck.
+    fn report(idle: &Idle<Entry>, unfed_for: Duration, shared: &Shared) {
+        let stall = &idle.connection.stall;
+        let begin = |state| (state != FED).then_some(TELLING);
         if let Ok(before) = stall.state.fetch_update(Ordering::AcqRel, Ordering::Relaxed, begin) {
             stall.last_fed.store(idle.since, Ordering::Relaxed);
             let first = before == QUIET;
@@ -347,7 +367,6 @@ impl Stall {
                 stall.recover(fed_at, shared);
             }
         }
-        Answer::KeepWatching
     }
 
     /// It was fed at `fed_at`. Tells the recovery, unless a call runs.
