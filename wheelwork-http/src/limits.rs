@@ -165,6 +165,9 @@ impl Limits {
 
     /// The time between two chunks of a request's body, while the handler waits for it. The answer is 408. If the head
     /// of the response was sent before, the body fails, and the stream or the connection is reset.
+    ///
+    /// The streams of an HTTP/2 connection share a link, and may take turns. So while all of them together keep the least
+    /// rate, this time counts once for each request in flight.
     #[must_use]
     pub fn body(self, limit: impl Into<Option<Duration>>) -> Self {
         self.for_each_request(|request| request.body(limit))
@@ -174,7 +177,7 @@ impl Limits {
     ///
     /// The streams of an HTTP/2 connection share a link. So the bodies of all of them count: while the connection moves at
     /// the least rate, no stream is cut for its share. A busy stream can hide a slow one in this way; [`body`](Self::body)
-    /// still ends one that has stopped, and [`age`](Self::age) their connection.
+    /// still ends one that has stopped, later, and [`age`](Self::age) their connection.
     ///
     /// Once the head of the response is sent, it does not run any more: a call that streams in both directions may say
     /// little. It goes on if the response carries [`RequestLimits`], or if [`OwnLimits`](crate::OwnLimits) are changed
@@ -211,7 +214,7 @@ impl Limits {
 
     /// The time without progress while a write waits: the client takes no bytes, or on HTTP/2 opens no window.
     /// Progress is what the kernel takes; it takes more only when a part of its buffer is free. The connection
-    /// is reset, or on HTTP/2 the stream.
+    /// is reset, or on HTTP/2 the stream. There, the streams share a link, as with [`body`](Self::body).
     #[must_use]
     pub fn response(self, limit: impl Into<Option<Duration>>) -> Self {
         self.for_each_request(|request| request.response(limit))

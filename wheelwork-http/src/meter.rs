@@ -34,6 +34,17 @@ pub(crate) struct Meter {
     moved: u64,
     /// What all streams of the connection had moved at the begin of this window.
     before: u64,
+    /// How often the pause was prolonged since the last progress, because others had their turns.
+    turns: usize,
+}
+
+/// What the streams of a connection do together. Those of HTTP/1 are alone.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Together {
+    /// What all have moved so far, in one direction.
+    pub(crate) moved: u64,
+    /// The number of requests in flight.
+    pub(crate) streams: usize,
 }
 
 impl Meter {
@@ -51,6 +62,7 @@ impl Meter {
         }
         self.since = now.max(1);
         self.last = self.since;
+        self.turns = 0;
     }
 
     /// The same, with a wait that begins no earlier than `at`.
@@ -65,6 +77,7 @@ impl Meter {
     pub(crate) fn progress(&mut self, bytes: u64, now: u64) {
         self.moved = self.moved.saturating_add(bytes);
         self.last = now;
+        self.turns = 0;
     }
 
     /// The wait ends. The window goes on with the next wait.
@@ -87,22 +100,38 @@ impl Meter {
 
     /// The limit that has passed. Begins the next window, if one is over.
     ///
-    /// A stream is not cut for its share of a slow link: what all streams of the connection have moved counts.
-    pub(crate) fn judge(&mut self, bounds: &Bounds, now: u64, all: u64) -> Option<Limit> {
+    /// A stream is not cut for its share of a slow link: what all streams of the connection have moved counts. And while
+    /// they move enough, a stream has one more pause for each of them: they may take turns.
+    pub(crate) fn judge(&mut self, bounds: &Bounds, now: u64, all: Together) -> Option<Limit> {
         if self.pause_at(bounds) <= now {
-            return Some(bounds.pause.1);
+            self.turns += 1;
+            if self.turns >= all.streams || !self.is_link_used(bounds, now, all.moved) {
+                return Some(bounds.pause.1);
+            }
+            self.last = now;
         }
         if self.window_at(bounds) > now {
             return None;
         }
         let rate = bounds.rate.0?;
-        let least = u128::from(rate.bytes_per_second) * rate.window.as_nanos();
-        let moved = self.moved.max(all.saturating_sub(self.before));
-        if u128::from(moved) * 1_000_000_000 < least {
+        if !self.moved_at_least(rate, rate.window.as_nanos(), all.moved) {
             return Some(bounds.rate.1);
         }
-        *self = Self { since: now, last: self.last, before: all, ..Self::default() };
+        let Self { last, turns, .. } = *self;
+        *self = Self { since: now, last, turns, before: all.moved, ..Self::default() };
         None
+    }
+
+    /// Whether the least rate was kept in so many nanoseconds of this window.
+    fn moved_at_least(&self, rate: Rate, nanos: u128, all: u64) -> bool {
+        let moved = self.moved.max(all.saturating_sub(self.before));
+        u128::from(moved) * 1_000_000_000 >= u128::from(rate.bytes_per_second) * nanos
+    }
+
+    /// Whether the streams of the connection keep the least rate, if there is one.
+    fn is_link_used(&self, bounds: &Bounds, now: u64, all: u64) -> bool {
+        let waited = self.waited + now.saturating_sub(self.since);
+        bounds.rate.0.is_some_and(|rate| self.moved_at_least(rate, u128::from(waited), all))
     }
 
     fn pause_at(&self, bounds: &Bounds) -> u64 {
@@ -129,6 +158,11 @@ mod tests {
     use super::*;
 
     const SECOND: u64 = 1_000_000_000;
+    const ALONE: Together = Together { moved: 0, streams: 1 };
+
+    fn two(moved: u64) -> Together {
+        Together { moved, streams: 2 }
+    }
 
     fn bounds(pause: Option<u64>, rate: Option<(u64, u64)>) -> Bounds {
         let rate = rate.map(|(bytes, seconds)| Rate::new(bytes, Duration::from_secs(seconds)));
@@ -158,10 +192,10 @@ mod tests {
         meter.wait(SECOND, 0);
         meter.progress(5, 8 * SECOND);
         assert_eq!(meter.deadline(&bounds), 16 * SECOND);
-        assert_eq!(meter.judge(&bounds, 16 * SECOND, 0), Some(Limit::BodyRate));
+        assert_eq!(meter.judge(&bounds, 16 * SECOND, ALONE), Some(Limit::BodyRate));
         meter.clear();
         meter.wait(SECOND, 0);
-        assert_eq!(meter.judge(&bounds, 11 * SECOND, 0), Some(Limit::Body));
+        assert_eq!(meter.judge(&bounds, 11 * SECOND, ALONE), Some(Limit::Body));
     }
 
     #[test]
@@ -170,33 +204,58 @@ mod tests {
         let mut meter = Meter::default();
         meter.wait(SECOND, 0);
         meter.progress(1000, 2 * SECOND);
-        assert_eq!(meter.judge(&bounds, 11 * SECOND - 1, 0), None);
-        assert_eq!(meter.judge(&bounds, 11 * SECOND, 0), None);
+        assert_eq!(meter.judge(&bounds, 11 * SECOND - 1, ALONE), None);
+        assert_eq!(meter.judge(&bounds, 11 * SECOND, ALONE), None);
         assert_eq!(meter.deadline(&bounds), 21 * SECOND);
         meter.progress(999, 12 * SECOND);
-        assert_eq!(meter.judge(&bounds, 21 * SECOND, 0), Some(Limit::BodyRate));
+        assert_eq!(meter.judge(&bounds, 21 * SECOND, ALONE), Some(Limit::BodyRate));
     }
 
     #[test]
     fn what_the_other_streams_move_in_the_window_counts() {
+        let bounds = bounds(None, Some((100, 10)));
+        let mut meter = Meter::default();
+        meter.wait(SECOND, 5_000);
+        assert_eq!(meter.judge(&bounds, 11 * SECOND, two(6_000)), None);
+        assert_eq!(meter.judge(&bounds, 21 * SECOND, two(6_999)), Some(Limit::BodyRate));
+    }
+
+    #[test]
+    fn the_others_may_have_a_turn_each_while_the_link_is_used() {
         let bounds = bounds(Some(15), Some((100, 10)));
         let mut meter = Meter::default();
         meter.wait(SECOND, 5_000);
-        assert_eq!(meter.judge(&bounds, 11 * SECOND, 6_000), None);
-        assert_eq!(meter.judge(&bounds, 16 * SECOND, 9_000), Some(Limit::Body), "the pause stands");
-        meter.progress(1, 16 * SECOND);
-        assert_eq!(meter.judge(&bounds, 21 * SECOND, 6_999), Some(Limit::BodyRate));
+        assert_eq!(meter.judge(&bounds, 11 * SECOND, two(6_000)), None);
+        assert_eq!(meter.judge(&bounds, 16 * SECOND, two(6_500)), None);
+        assert_eq!(meter.judge(&bounds, 21 * SECOND, two(7_000)), None);
+        assert_eq!(meter.judge(&bounds, 31 * SECOND - 1, two(8_000)), None);
+        let mut other = meter;
+        assert_eq!(meter.judge(&bounds, 31 * SECOND, two(9_000)), Some(Limit::Body));
+        let three = Together { moved: 9_000, streams: 3 };
+        assert_eq!(other.judge(&bounds, 31 * SECOND, three), None);
+        other.progress(1, 32 * SECOND);
+        assert_eq!((other.pause_at(&bounds), other.turns), (47 * SECOND, 0));
+    }
+
+    #[test]
+    fn on_a_link_that_is_not_used_a_pause_is_a_pause() {
+        for (rate, moved) in [(Some((100, 10)), 499), (None, 9_999)] {
+            let bounds = bounds(Some(5), rate);
+            let mut meter = Meter::default();
+            meter.wait(SECOND, 0);
+            assert_eq!(meter.judge(&bounds, 6 * SECOND, two(moved)), Some(Limit::Body));
+        }
     }
 
     #[test]
     fn limits_that_are_off_or_endless_never_pass() {
         let mut meter = Meter::default();
         meter.wait(SECOND, 0);
-        assert_eq!(meter.judge(&bounds(None, None), NEVER - 1, 0), None);
+        assert_eq!(meter.judge(&bounds(None, None), NEVER - 1, ALONE), None);
         let endless = Bounds {
             pause: (Some(Duration::MAX), Limit::Body),
             rate: (Some(Rate::new(u64::MAX, Duration::MAX)), Limit::BodyRate),
         };
-        assert_eq!(meter.judge(&endless, NEVER - 1, 0), None);
+        assert_eq!(meter.judge(&endless, NEVER - 1, ALONE), None);
     }
 }

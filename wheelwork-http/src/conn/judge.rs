@@ -5,6 +5,7 @@ use super::flow::Flow;
 use super::state::{Conn, Flags, Stage};
 use crate::cut::Effect;
 use crate::limit::Limit;
+use crate::meter::Together;
 use crate::time::{NEVER, after};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -54,7 +55,7 @@ impl Conn {
             }
             Limit::Response => {
                 let bounds = self.write_bounds(&control);
-                let passed = control.cold_mut().write.judge(&bounds, now, 0);
+                let passed = control.cold_mut().write.judge(&bounds, now, Together::default());
                 drop(control);
                 if let Some(limit) = passed {
                     self.close(limit, verdict);
@@ -139,8 +140,10 @@ impl Conn {
         let records = self.control().records();
         let (now, flow) =
             if records.is_empty() { (0, Flow::default()) } else { (self.now(), self.flow()) };
+        let streams = records.len();
         for record in &records {
-            let Some(limit) = record.judge(&self.limits().request, now, flow) else { continue };
+            let judged = record.judge(&self.limits().request, now, flow, streams);
+            let Some(limit) = judged else { continue };
             self.report(limit, Effect::Request);
             let is_response = matches!(limit, Limit::Response | Limit::ResponseRate);
             if is_response && record.is_beyond_its_stream() {

@@ -6,7 +6,7 @@
 use super::flow::Flow;
 use crate::limit::Limit;
 use crate::limits::RequestLimits;
-use crate::meter::{Bounds, Meter, response_bounds};
+use crate::meter::{Bounds, Meter, Together, response_bounds};
 use crate::time::{NEVER, after};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -118,7 +118,13 @@ impl Record {
     }
 
     /// Marks the request if a limit has passed, and wakes those who must see it.
-    pub(super) fn judge(&self, server: &RequestLimits, now: u64, flow: Flow) -> Option<Limit> {
+    pub(super) fn judge(
+        &self,
+        server: &RequestLimits,
+        now: u64,
+        flow: Flow,
+        streams: usize,
+    ) -> Option<Limit> {
         if self.passed().is_some() {
             return None;
         }
@@ -131,9 +137,12 @@ impl Record {
                 Limit::Body => {
                     let bounds = live.body_bounds(&limits);
                     live.body = live.body.not_before(flow.turned);
-                    live.body.judge(&bounds, now, flow.received)
+                    live.body.judge(&bounds, now, Together { moved: flow.received, streams })
                 }
-                Limit::Response => live.response.judge(&response_bounds(&limits), now, flow.sent),
+                Limit::Response => {
+                    let together = Together { moved: flow.sent, streams };
+                    live.response.judge(&response_bounds(&limits), now, together)
+                }
                 limit => Some(limit),
             };
             if let Some(limit) = passed {

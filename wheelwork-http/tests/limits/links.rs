@@ -114,13 +114,35 @@ fn limits_with_rates() -> Limits {
     limits().body_rate(rate).response_rate(rate)
 }
 
-/// A busy stream hides the least rate of another one, but not that it has stopped.
+/// Each stream waits for 40 s while the others have their turns, longer than a pause may be.
+#[test]
+fn streams_that_take_turns_with_large_frames_are_not_cut() {
+    const FRAME: usize = 16 * 1024;
+    world(Limits::default(), async |world| {
+        let (mut link, mut requests) = Link::connect(&world).await;
+        let mut streams = JoinSet::new();
+        for _ in 0..STREAMS {
+            let request = Request::post("http://server/echo").body(()).unwrap();
+            let (response, mut body) = requests.send_request(request, false).unwrap();
+            body.send_data(vec![b'x'; 3 * FRAME].into(), true).unwrap();
+            streams.spawn(async { response.await.expect("no stream is reset").status() });
+        }
+        for _ in 0..150 {
+            link.carry(40_000).await;
+            world.pass(SECOND).await;
+            assert_eq!(world.cuts(), []);
+        }
+        assert_eq!(streams.join_all().await, vec![StatusCode::OK; STREAMS]);
+    });
+}
+
+/// A busy stream hides the least rate of another one, and for a turn that it has stopped.
 #[test]
 fn a_stream_that_stops_beside_a_busy_one_is_cut_by_its_pause() {
     world(limits_with_rates(), async |world| {
         let mut client = world.connect_http2().await;
         client.send([post(1, "/echo"), post(3, "/echo"), data(3, 1)].concat()).await;
-        for _ in 0..23 {
+        for _ in 0..2 * 23 {
             assert_eq!(world.cuts(), []);
             client.send(data(1, 100)).await;
             world.pass(SECOND).await;
@@ -137,7 +159,7 @@ fn a_window_that_stays_closed_beside_a_busy_one_resets_its_stream() {
         let mut client = world.connect_http2_with_window(0).await;
         client.send([get(1, "/endless"), get(3, "/endless")].concat()).await;
         client.frames().await;
-        for _ in 0..29 {
+        for _ in 0..2 * 29 {
             assert_eq!(world.cuts(), []);
             client.send(window_update(1, 100)).await;
             world.pass(SECOND).await;
