@@ -53,6 +53,7 @@ impl Conn {
                 drop(control);
                 self.report(limit, Effect::Request);
             }
+            Limit::Ping => self.ping_at.store(0, Ordering::Relaxed), // hyper is polled next
             Limit::Response => {
                 let bounds = self.write_bounds(&control);
                 let passed = control.cold_mut().write.judge(&bounds, now, Together::default());

@@ -28,6 +28,7 @@
 //   judge     what is due, and what follows
 //   desk      the register of connections
 //   turn      what a connection gets before it is judged
+//   ping      hyper's timer for pings
 //   frames    where HTTP/2's frames and header blocks end
 //   window    what a client of HTTP/2 may still send
 //   inbound   what the bytes of a client are
@@ -40,6 +41,7 @@ mod flow;
 mod frames;
 mod inbound;
 mod judge;
+mod ping;
 mod record;
 mod settings;
 mod state;
@@ -48,6 +50,7 @@ mod turn;
 mod window;
 
 pub(crate) use desk::Desk;
+pub(crate) use ping::PingTimer;
 pub(crate) use record::Record;
 pub(crate) use settings::{LimitsFor, OnCut, Settings};
 pub(crate) use state::{Conn, Flags, Stage, UNSTAMPED};

@@ -93,6 +93,8 @@ pub(crate) struct Conn {
     pub(crate) idle_since: AtomicU64,
     /// Since when the handler of the request without a record works.
     pub(crate) handler_since: AtomicU64,
+    /// HTTP/2: the deadline of hyper's sleep for pings; 0 is none, or it has come.
+    pub(super) ping_at: AtomicU64,
     control: Mutex<Control>,
 }
 
@@ -167,6 +169,7 @@ impl Conn {
             header_since: AtomicU64::new(0),
             idle_since: AtomicU64::new(born),
             handler_since: AtomicU64::new(0),
+            ping_at: AtomicU64::new(0),
             control: Mutex::new(control),
             settings,
         }
@@ -280,11 +283,11 @@ impl Conn {
         response_bounds(own.unwrap_or(&self.limits().request))
     }
 
-    /// The deadlines of the connection itself. `Age` is also the end of a soft close, and `Response` a write that
-    /// waits.
-    pub(super) fn deadlines(&self, control: &Control) -> [(u64, Limit); 5] {
+    /// The deadlines of the connection itself. `Age` is also the end of a soft close, `Response` a write that
+    /// waits, and `Ping` the end of hyper's sleep.
+    pub(super) fn deadlines(&self, control: &Control) -> [(u64, Limit); 6] {
         let limits = self.limits();
-        let mut deadlines = [(NEVER, Limit::Age); 5];
+        let mut deadlines = [(NEVER, Limit::Age); 6];
         deadlines[0].0 = self.end(control);
         match control.stage {
             Stage::Opening => deadlines[1] = (after(self.born, limits.handshake), Limit::Handshake),
@@ -300,8 +303,9 @@ impl Conn {
                 deadlines[2] = self.idle_deadline(control);
                 let handler = after_begin(&self.handler_since, limits.request.handler);
                 deadlines[3] = (handler, Limit::Handler);
+                deadlines[4] = (after_begin(&self.ping_at, Some(Duration::ZERO)), Limit::Ping);
                 if let Some(cold) = control.cold() {
-                    deadlines[4] =
+                    deadlines[5] =
                         (cold.write.deadline(&self.write_bounds(control)), Limit::Response);
                 }
             }
@@ -441,7 +445,7 @@ mod tests {
     #[test]
     fn the_state_of_a_connection_is_small() {
         let bytes = size_of::<Conn>() + 2 * size_of::<usize>();
-        assert!(bytes <= 152, "{bytes} bytes");
+        assert!(bytes <= 160, "{bytes} bytes");
         let bytes = size_of::<Cold>();
         assert!(bytes <= 144, "{bytes} bytes, if needed");
     }

@@ -1,7 +1,7 @@
 //! `Drive`: the task of a connection. It finds the protocol, runs hyper's connection, and acts on limits.
 
 use super::shared::Shared;
-use crate::conn::{Conn, Flags, Limited, Member, Stage, Turn, UNSTAMPED};
+use crate::conn::{Conn, Flags, Limited, Member, PingTimer, Stage, Turn, UNSTAMPED};
 use crate::cut::Effect;
 use crate::limit::Limit;
 use crate::listener::{Handshake, Socket};
@@ -165,7 +165,9 @@ fn begin<H: Handshake, S: App>(
     let io = TokioIo::new(limited);
     let respond = Respond::new(conn.clone(), service);
     if is_http2 {
-        let http = shared.http2.serve_connection(io, respond);
+        let mut http2 = shared.http2.clone();
+        http2.timer(PingTimer::new(conn));
+        let http = http2.serve_connection(io, respond);
         Protocol::Http2 { http: Box::pin(http) }
     } else {
         let http = shared.http1.serve_connection(io, respond).with_upgrades();

@@ -204,7 +204,6 @@ impl<L, S, F> Serve<L, S, F> {
         };
         // hyper's own header limit has a default if there is a timer.
         self.http1.header_read_timeout(None);
-        self.http2.timer(timer.clone());
         self.http2.keep_alive_interval(self.limits.ping).keep_alive_timeout(self.limits.pong);
         let settings = Settings {
             clock: Clock::new(timer),

@@ -597,6 +597,25 @@ fn a_client_that_answers_no_ping_is_closed_and_one_that_does_is_not() {
 }
 
 #[test]
+fn a_connection_is_one_timeout() {
+    world(limits().ping(13 * SECOND, 5 * SECOND), async |world| {
+        let mut clients = Vec::new();
+        for _ in 0..5 {
+            let mut client = world.connect_http2().await;
+            client.send(get(1, "/quiet")).await;
+            client.frames().await;
+            clients.push(client);
+        }
+        assert_eq!(world.timer.pending_timeouts(), 5);
+        world.pass(13 * SECOND).await; // a ping, whose answer is waited for
+        assert_eq!(world.timer.pending_timeouts(), 5);
+        clients.clear();
+        settle().await;
+        assert_eq!(world.timer.pending_timeouts(), 0);
+    });
+}
+
+#[test]
 fn a_reset_by_the_client_ends_its_request() {
     world(limits(), async |world| {
         let mut client = world.connect_http2().await;

@@ -1,7 +1,8 @@
 //! A server that stood still. A limit measures the client: what has come meanwhile is read before it is judged.
 
-use crate::frames::{PREFACE, SETTINGS, data, frame, post};
+use crate::frames::{ACK, PING, PREFACE, SETTINGS, data, frame, kinds, parse, post};
 use crate::world::{Client, SECOND, World, limits, settle, world};
+use wheelwork_http::Limits;
 
 const GET: &str = "GET / HTTP/1.1\r\nhost: server\r\n\r\n";
 const POST: &str = "POST /echo HTTP/1.1\r\nhost: server\r\ncontent-length: 3\r\n\r\n";
@@ -48,6 +49,21 @@ fn a_stream_whose_body_has_come_is_served() {
         let mut client = is_served(&world, begin, end).await;
         let frames = client.frames().await;
         assert!(frames.iter().any(|frame| frame.payload == b"3 bytes"), "{frames:?}");
+    });
+}
+
+#[test]
+fn a_client_that_has_answered_a_ping_meanwhile_is_served() {
+    world(Limits::none().ping(13 * SECOND, 5 * SECOND), async |world| {
+        let mut client = world.connect_http2().await;
+        world.pass(13 * SECOND).await;
+        let ping = parse(&client.received());
+        assert_eq!(kinds(&ping), [PING]);
+        client.send_at_once(frame(PING, ACK, 0, &ping[0].payload));
+        world.clock.advance(90 * SECOND);
+        settle().await;
+        assert_eq!(world.cuts(), []);
+        assert!(!client.is_closed().await);
     });
 }
 
