@@ -35,6 +35,8 @@ pub enum Limit {
     Age,
     /// [`Limits::ping`](crate::Limits::ping)
     Ping,
+    /// [`Limits::control_frames`](crate::Limits::control_frames)
+    ControlFrames,
     /// [`Limits::tunnel`](crate::Limits::tunnel)
     Tunnel,
     /// [`Limits::connections`](crate::Limits::connections), or no free descriptor
@@ -49,7 +51,7 @@ pub enum Limit {
 
 impl Limit {
     /// Every limit.
-    pub const EVERY: [Self; 16] = [
+    pub const EVERY: [Self; 17] = [
         Self::Handshake,
         Self::Header,
         Self::Body,
@@ -61,6 +63,7 @@ impl Limit {
         Self::Idle,
         Self::Age,
         Self::Ping,
+        Self::ControlFrames,
         Self::Tunnel,
         Self::Connections,
         Self::ConnectionsPerAddress,
@@ -82,6 +85,7 @@ impl Limit {
             Self::Idle => "idle",
             Self::Age => "age",
             Self::Ping => "ping",
+            Self::ControlFrames => "control_frames",
             Self::Tunnel => "tunnel",
             Self::Connections => "connections",
             Self::ConnectionsPerAddress => "connections_per_address",

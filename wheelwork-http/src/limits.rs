@@ -46,6 +46,7 @@ impl Rate {
 /// | [`idle`](Self::idle) | 75 s | while no request is in flight | soft close |
 /// | [`age`](Self::age) | 1 h, no grace | from accept | soft close |
 /// | [`ping`](Self::ping) | each 60 s, answered in 20 s | HTTP/2: while nothing is read | close |
+/// | [`control_frames`](Self::control_frames) | 100 in a second | HTTP/2: on top of those that requests and bodies account for | GOAWAY, close |
 /// | [`tunnel`](Self::tunnel) | 5 min | after an upgrade, while no byte flows | close |
 /// | [`connections`](Self::connections) | off | | the idlest are closed; accepts wait |
 /// | [`connections_per_address`](Self::connections_per_address) | off | | close |
@@ -72,6 +73,7 @@ pub struct Limits {
     pub(crate) grace: Option<Duration>,
     pub(crate) ping: Option<Duration>,
     pub(crate) pong: Duration,
+    pub(crate) control_frames: Option<u32>,
     pub(crate) shutdown: Option<Duration>,
     pub(crate) connections: Option<usize>,
     pub(crate) connections_per_address: Option<usize>,
@@ -117,6 +119,7 @@ impl Default for Limits {
             grace: None,
             ping: Some(60 * SECOND),
             pong: 20 * SECOND,
+            control_frames: Some(100),
             shutdown: Some(30 * SECOND),
             connections: None,
             connections_per_address: None,
@@ -143,6 +146,7 @@ impl Limits {
             tunnel: None,
             age: None,
             ping: None,
+            control_frames: None,
             shutdown: None,
             request: RequestLimits::NONE,
             ..Self::default()
@@ -260,6 +264,18 @@ impl Limits {
     #[must_use]
     pub fn ping(self, interval: impl Into<Option<Duration>>, answer: Duration) -> Self {
         Self { ping: interval.into(), pong: answer, ..self }
+    }
+
+    /// HTTP/2: the most control frames in a second, on top of those that requests and bodies account for. A control
+    /// frame is any but DATA and the first frame of a request: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM,
+    /// those of unknown types, and answers to the server's own. Those of ten seconds can be saved up, and a connection
+    /// begins with as many. On top come 20 for each request, 8 for each chunk of a response, 1 for each 64 bytes that
+    /// the server writes, and 1 for each frame of DATA. So a client may send a ping and two windows for each chunk, or
+    /// windows for each 128 bytes. 0 counts as 1. At its end, the client gets GOAWAY with ENHANCE_YOUR_CALM (RFC 9113
+    /// section 10.5), and the connection is closed.
+    #[must_use]
+    pub fn control_frames(self, per_second: impl Into<Option<u32>>) -> Self {
+        Self { control_frames: per_second.into(), ..self }
     }
 
     /// The time without a byte in either direction after an upgrade (WebSocket) or CONNECT. Reads and writes

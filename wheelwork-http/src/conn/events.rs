@@ -1,5 +1,6 @@
 //! What happens to a connection: the words that it writes, and the checks that it needs.
 
+use super::allowance::CHUNK;
 use super::flow::Flow;
 use super::record::Record;
 use super::settings::Settings;
@@ -80,6 +81,11 @@ impl Conn {
     /// A tunnel within HTTP/2 has ended. Its ticket is dropped afterwards.
     pub(crate) fn end_inner_tunnel(&self) {
         self.tunnels.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// HTTP/2: something is on its way to the client, which may answer it with control frames.
+    pub(crate) fn allow_answers(&self) {
+        self.allowed.fetch_add(CHUNK, Ordering::Relaxed);
     }
 
     /// A byte has passed through the tunnel.

@@ -1,7 +1,7 @@
 //! `Frames`: where the frames and header blocks of HTTP/2 end (RFC 9113 sections 4.1 and 4.3).
 //!
-//! It follows the bytes that hyper reads, so that a client that sends a header byte by byte has a limit. It checks
-//! nothing: h2 does.
+//! It follows the bytes that hyper reads, so that a client that sends a header byte by byte has a limit, and one that
+//! sends many frames of no request. It checks nothing: h2 does.
 
 use super::window::Window;
 
@@ -27,8 +27,20 @@ pub(crate) struct Frames {
     /// How many of the last bytes were the payload of DATA.
     pub(super) data: usize,
     pub(super) window: Window,
+    pub(super) heads: Heads,
     /// The highest stream with a header.
     pub(crate) last_stream: u32,
+}
+
+/// The frames whose heads were completed by the last bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Heads {
+    /// Frames of DATA with bytes.
+    pub(super) data: u32,
+    /// The first frames of new streams.
+    pub(super) requests: u32,
+    /// The others, but empty DATA: h2 has a limit for these.
+    pub(super) control: u32,
 }
 
 /// What is incomplete after some bytes.
@@ -48,6 +60,7 @@ impl Frames {
         let mut is_former = self.is_open();
         let mut came_alone = self.filled > 0;
         self.data = 0;
+        self.heads = Heads::default();
         loop {
             let taken = self.left.min(bytes.len());
             self.data += if self.head[3] == DATA { taken } else { 0 };
@@ -90,14 +103,21 @@ impl Frames {
         let [high, middle, low, kind, flags, stream @ ..] = self.head;
         self.filled = 0;
         self.left = u32::from_be_bytes([0, high, middle, low]) as usize;
+        let mut is_request = false;
         if kind == HEADERS {
             let stream = u32::from_be_bytes(stream) & !(1 << 31);
-            self.of_request = stream > self.last_stream;
+            is_request = stream > self.last_stream;
+            self.of_request = is_request;
             self.is_doubted &= !self.of_request;
             self.last_stream = self.last_stream.max(stream);
         }
         if kind == HEADERS || kind == CONTINUATION {
             self.in_block = flags & END_HEADERS == 0;
+        }
+        match kind {
+            DATA => self.heads.data += u32::from(self.left > 0),
+            _ if is_request => self.heads.requests += 1,
+            _ => self.heads.control += 1,
         }
     }
 }
@@ -134,6 +154,18 @@ mod tests {
         assert!(!frames.in_request());
         assert_eq!(frames.read(&frame(HEADERS, END_HEADERS, 5, 9)[..12]), Open::Begun);
         assert!(!frames.in_request(), "trailers");
+    }
+
+    #[test]
+    fn frames_are_counted_when_their_heads_are_complete() {
+        let mut frames = Frames::default();
+        let ping = frame(6, 0, 0, 8);
+        let trailers = frame(HEADERS, END_HEADERS, 1, 3);
+        let first = [frame(HEADERS, END_HEADERS, 1, 9), frame(DATA, 0, 1, 0), ping[..8].to_vec()];
+        frames.read(&first.concat());
+        assert_eq!(frames.heads, Heads { requests: 1, ..Heads::default() });
+        frames.read(&[ping[8..].to_vec(), trailers, frame(DATA, 0, 1, 1)].concat());
+        assert_eq!(frames.heads, Heads { control: 2, data: 1, ..Heads::default() });
     }
 
     #[test]

@@ -11,26 +11,56 @@
 //! | DATA | a body, if its stream has one | the body's limits; not silent, if all requests are tunnels |
 //! | after an upgrade | a tunnel's | not silent |
 
-use super::frames::{Frames, Open};
+use super::allowance::{Allowance, Flood, REQUEST};
+use super::frames::{Frames, Heads, Open};
 use super::state::{Conn, Flags, UNSTAMPED};
 use crate::time::after;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// What is known of the bytes of HTTP/2.
+#[derive(Debug)]
+pub(super) struct Http2 {
+    pub(super) frames: Frames,
+    pub(super) allowance: Allowance,
+}
+
+impl Http2 {
+    pub(super) fn new(conn: &Conn) -> Self {
+        let per_second = conn.limits().control_frames.unwrap_or_default();
+        // The preface is no frame.
+        Self { frames: Frames::default(), allowance: Allowance::new(per_second, conn.born) }
+    }
+}
+
 impl Conn {
-    /// Bytes have come. HTTP/2 has `frames`.
+    /// Bytes have come.
     #[inline]
-    pub(super) fn came(self: &Arc<Self>, frames: Option<&mut Frames>, bytes: &[u8]) {
+    pub(super) fn came(
+        self: &Arc<Self>,
+        http2: Option<&mut Http2>,
+        bytes: &[u8],
+    ) -> Result<(), Flood> {
         if self.has(Flags::TUNNEL) {
             self.touch();
-        } else if let Some(frames) = frames {
+        } else if let Some(Http2 { frames, allowance }) = http2 {
             self.frames_came(frames, bytes);
+            return self.allow(frames.heads, allowance);
         } else if self.in_flight.load(Ordering::Relaxed) == 0
             && self.header_since.load(Ordering::Relaxed) == 0
             && !bytes.iter().all(|byte| b"\r\n".contains(byte))
         {
             self.header_since.store(UNSTAMPED, Ordering::Relaxed);
         }
+        Ok(())
+    }
+
+    /// Lets the control frames pass, unless they are too many.
+    fn allow(&self, heads: Heads, allowance: &mut Allowance) -> Result<(), Flood> {
+        let Some(per_second) = self.limits().control_frames else { return Ok(()) };
+        allowance.give(REQUEST * u64::from(heads.requests) + u64::from(heads.data));
+        let chunks = || u64::from(self.allowed.swap(0, Ordering::Relaxed));
+        allowance.take(heads.control.into(), per_second, chunks, || self.now())
     }
 
     fn frames_came(self: &Arc<Self>, frames: &mut Frames, bytes: &[u8]) {

@@ -29,11 +29,13 @@
 //   desk      the register of connections
 //   turn      what a connection gets before it is judged
 //   ping      hyper's timer for pings
+//   allowance how many control frames a client may send
 //   frames    where HTTP/2's frames and header blocks end
 //   window    what a client of HTTP/2 may still send
 //   inbound   what the bytes of a client are
 //   stream    `Limited`, the socket
 mod address;
+mod allowance;
 mod check;
 mod desk;
 mod events;

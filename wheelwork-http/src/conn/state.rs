@@ -79,6 +79,8 @@ pub(crate) struct Conn {
     pub(crate) in_flight: AtomicU32,
     /// Those in flight that are tunnels within HTTP/2.
     pub(super) tunnels: AtomicU32,
+    /// HTTP/2: the control frames by which the client may answer what was written.
+    pub(super) allowed: AtomicU32,
     pub(crate) flags: AtomicU16,
     /// A `Writing`.
     writing: AtomicU8,
@@ -161,6 +163,7 @@ impl Conn {
             place: AtomicU32::new(u32::MAX),
             in_flight: AtomicU32::new(0),
             tunnels: AtomicU32::new(0),
+            allowed: AtomicU32::new(0),
             flags: AtomicU16::new(0),
             writing: AtomicU8::new(Writing::Free as u8),
             has_own_response: AtomicBool::new(false),
@@ -445,7 +448,7 @@ mod tests {
     #[test]
     fn the_state_of_a_connection_is_small() {
         let bytes = size_of::<Conn>() + 2 * size_of::<usize>();
-        assert!(bytes <= 160, "{bytes} bytes");
+        assert!(bytes <= 168, "{bytes} bytes");
         let bytes = size_of::<Cold>();
         assert!(bytes <= 144, "{bytes} bytes, if needed");
     }

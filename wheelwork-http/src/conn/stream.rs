@@ -3,8 +3,9 @@
 //! hyper reads and writes it, and after an upgrade the user does. In a tunnel it registers the wakers of both halves
 //! itself, because the connection's task has ended then.
 
+use super::allowance::Flood;
 use super::desk::Desk;
-use super::frames::Frames;
+use super::inbound::Http2;
 use super::state::{Conn, Flags, Writing};
 use super::turn::Turn;
 use crate::error::LimitPassed;
@@ -69,7 +70,7 @@ struct Extra {
     /// The bytes that told the protocol, and are to be read again.
     prefix: Vec<u8>,
     /// HTTP/2 only.
-    frames: Option<Frames>,
+    http2: Option<Http2>,
 }
 
 impl<S> Limited<S> {
@@ -79,9 +80,8 @@ impl<S> Limited<S> {
 
     /// Gives back the bytes that told the protocol.
     pub(crate) fn begin(&mut self, prefix: Vec<u8>, is_http2: bool) {
-        // The preface is no frame.
-        let frames = is_http2.then(Frames::default);
-        self.extra = Some(Box::new(Extra { prefix, frames }));
+        let http2 = is_http2.then(|| Http2::new(&self.member.conn));
+        self.extra = Some(Box::new(Extra { prefix, http2 }));
     }
 }
 
@@ -127,8 +127,8 @@ impl<S: Socket> Limited<S> {
         if this.member.conn.writing() == Writing::Waits {
             return;
         }
-        let _ = match this.extra.as_ref().and_then(|extra| extra.frames) {
-            Some(frames) => {
+        let _ = match this.extra.as_ref().and_then(|extra| extra.http2.as_ref()) {
+            Some(Http2 { frames, .. }) => {
                 let limit = this.member.conn.aborted_by();
                 this.stream.poll_write(cx, &goaway(frames.last_stream, limit))
             }
@@ -144,17 +144,26 @@ impl<S: Socket> Limited<S> {
         slices: &[IoSlice<'_>],
         written: &Poll<io::Result<usize>>,
     ) {
-        let frames = extra.as_mut().and_then(|extra| extra.frames.as_mut());
-        let (Some(frames), &Poll::Ready(Ok(mut left))) = (frames, written) else { return };
+        let http2 = extra.as_mut().and_then(|extra| extra.http2.as_mut());
+        let (Some(http2), &Poll::Ready(Ok(mut left))) = (http2, written) else { return };
+        http2.allowance.wrote(left);
         let mut is_opened = false;
         for slice in slices {
             let taken = slice.len().min(left);
-            is_opened |= frames.window.wrote(&slice[..taken]);
+            is_opened |= http2.frames.window.wrote(&slice[..taken]);
             left -= taken;
         }
         if is_opened {
             conn.window_opened();
         }
+    }
+
+    /// Ends a connection with too many control frames.
+    #[cold]
+    fn refuse<T>(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        self.member.conn.cut_off(Limit::ControlFrames);
+        self.say_farewell(cx);
+        Poll::Ready(Err(LimitPassed(Limit::ControlFrames).into()))
     }
 
     /// Notes the result of a write.
@@ -240,14 +249,16 @@ impl Conn {
     }
 }
 
-/// GOAWAY (RFC 9113 sections 6.8 and 7): ENHANCE_YOUR_CALM for a header that does not end, otherwise NO_ERROR.
+/// GOAWAY (RFC 9113 sections 6.8 and 7): ENHANCE_YOUR_CALM for a header that does not end and for too
+/// many control frames, otherwise NO_ERROR.
 fn goaway(last_stream: u32, limit: Limit) -> [u8; 17] {
     const ENHANCE_YOUR_CALM: u8 = 0xb;
     let mut frame = [0; 17];
     frame[2] = 8;
     frame[3] = 7;
     frame[9..13].copy_from_slice(&last_stream.to_be_bytes());
-    frame[16] = if limit == Limit::Header { ENHANCE_YOUR_CALM } else { 0 };
+    let is_hostile = matches!(limit, Limit::Header | Limit::ControlFrames);
+    frame[16] = if is_hostile { ENHANCE_YOUR_CALM } else { 0 };
     frame
 }
 
@@ -267,7 +278,7 @@ impl<S: Socket> AsyncRead for Limited<S> {
             extra.prefix.drain(..taken);
             if extra.prefix.is_empty() {
                 extra.prefix = Vec::new();
-                if extra.frames.is_none() {
+                if extra.http2.is_none() {
                     *this.extra = None;
                 }
             }
@@ -276,9 +287,11 @@ impl<S: Socket> AsyncRead for Limited<S> {
         let polled = this.stream.poll_read(cx, buffer);
         match polled {
             Poll::Ready(Ok(())) if buffer.filled().len() > before => {
-                let frames = this.extra.as_mut().and_then(|extra| extra.frames.as_mut());
-                conn.came(frames, &buffer.filled()[before..]);
-                polled
+                let http2 = this.extra.as_mut().and_then(|extra| extra.http2.as_mut());
+                match conn.came(http2, &buffer.filled()[before..]) {
+                    Ok(()) => polled,
+                    Err(Flood) => self.refuse(cx),
+                }
             }
             Poll::Pending => self.waits(Half::Reader, cx),
             polled => polled,

@@ -44,6 +44,7 @@ impl<D: Buf> Chunk<D> {
     pub(super) fn counted(data: D, ticket: &Ticket) -> Self {
         let bytes = data.remaining() as u64;
         let debt = (bytes > 0).then(|| {
+            ticket.conn.allow_answers();
             ticket.link().iter().for_each(|link| link.owe(bytes));
             Debt { bytes, ticket: ticket.another() }
         });

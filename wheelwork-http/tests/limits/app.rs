@@ -70,6 +70,7 @@ pub(crate) async fn app(request: Request<RequestBody>) -> Result<Answer, BodyErr
             full("accepted")
         }
         "/endless" => Response::new(Endless.boxed()),
+        "/messages" => Response::new(Messages.boxed()),
         "/own" => {
             let mut answer = Response::new(Endless.boxed());
             let own = Limits::none().for_request().response(Duration::from_secs(5));
@@ -152,6 +153,21 @@ impl Body for Endless {
         static CHUNK: [u8; 16 * 1024] = [b'.'; 16 * 1024];
         TAKEN.set(TAKEN.get() + CHUNK.len());
         Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&CHUNK)))))
+    }
+}
+
+/// Small messages without an end.
+struct Messages;
+
+impl Body for Messages {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"0123456789")))))
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod app;
 mod connections;
+mod floods;
 mod frames;
 mod http1;
 mod http2;
