@@ -2,11 +2,13 @@
 //!
 //! `cargo bench --bench attacks` prints for each server and attack how many hostile connections are still open at the
 //! end, and how the honest client fared. With `-- mixed`, 10,000 connections (or `-- mixed 2000`) of which nine in ten are
-//! hostile, against the honest ones alone. A name of a server before the number runs that one alone. The server
+//! hostile, against the honest ones alone. With `-- floods`, the processor time of a second of each flood of HTTP/2's
+//! control frames. A name of a server before the number runs that one alone. The server
 //! `nothing` does nothing for hostile clients, so it shows what the machine and the clients cost. Servers are processes
 //! of their own, on loopback, and end after some minutes at most. nginx takes part if it is installed.
 
 mod attack;
+mod flood;
 mod honest;
 mod server;
 
@@ -30,19 +32,20 @@ fn main() -> Result<()> {
     if let ["serve", kind] = args[..] {
         return server::serve(Kind::named(kind)?);
     }
-    let is_mixed = args.first() == Some(&"mixed");
-    let (mut kinds, mut connections) = (Kind::EVERY.to_vec(), if is_mixed { 10_000 } else { 1000 });
-    for arg in args.into_iter().skip(usize::from(is_mixed)) {
+    let mode = args.first().filter(|word| ["mixed", "floods"].contains(*word)).copied();
+    let mut kinds = Kind::EVERY.to_vec();
+    let mut connections = if mode == Some("mixed") { 10_000 } else { 1000 };
+    for arg in args.into_iter().skip(usize::from(mode.is_some())) {
         match arg.parse() {
             Ok(number) => connections = number,
             Err(_) => kinds = vec![Kind::named(arg)?],
         }
     }
     let runtime = runtime()?;
-    if is_mixed {
-        runtime.block_on(mixed(&kinds, connections))
-    } else {
-        runtime.block_on(all(&kinds, connections))
+    match mode {
+        Some("mixed") => runtime.block_on(mixed(&kinds, connections)),
+        Some(_) => runtime.block_on(floods(&kinds)),
+        None => runtime.block_on(all(&kinds, connections)),
     }
 }
 
@@ -68,6 +71,25 @@ async fn all(kinds: &[Kind], connections: usize) -> Result<()> {
                 before / 1024,
                 server.memory() / 1024
             );
+        }
+    }
+    Ok(())
+}
+
+/// A second of each flood.
+async fn floods(kinds: &[Kind]) -> Result<()> {
+    println!(
+        "processor time of the server: on one connection; on one after the other, as it closes them"
+    );
+    let millis = |cpu: Duration| cpu.as_secs_f64() * 1000.0;
+    for &kind in kinds.iter().filter(|kind| kind.speaks_http2()) {
+        let Some(server) = Running::start(kind).await? else { continue };
+        println!("\n{}", kind.name());
+        for (name, frame) in flood::EVERY {
+            let (one, _) = flood::run(&server, frame, false).await;
+            let (all, connections) = flood::run(&server, frame, true).await;
+            let (one, all) = (millis(one), millis(all));
+            println!("  {name:<21} {one:>6.1} ms; {all:>6.1} ms on {connections:>5} connections");
         }
     }
     Ok(())

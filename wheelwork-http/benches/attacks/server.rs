@@ -49,6 +49,11 @@ impl Kind {
         }
     }
 
+    /// Without TLS, and as HTTP/2 from the first byte.
+    pub(crate) fn speaks_http2(self) -> bool {
+        !matches!(self, Self::Nothing | Self::Actix)
+    }
+
     pub(crate) fn named(name: &str) -> Result<Self> {
         let found = Self::EVERY.into_iter().find(|kind| kind.name() == name);
         found.ok_or_else(|| format!("no server {name}").into())
@@ -82,12 +87,27 @@ impl Running {
         Ok(Some(Self { process, address, http2: address, folder: None }))
     }
 
-    /// The resident memory, in KB; of nginx that of its worker.
-    pub(crate) fn memory(&self) -> u64 {
+    /// The process that serves: of nginx, its worker.
+    fn pid(&self) -> String {
         let pid = self.process.id();
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
         let worker = children.ok().and_then(|all| all.split_whitespace().next().map(String::from));
-        let pid = worker.filter(|_| self.folder.is_some()).unwrap_or_else(|| pid.to_string());
+        worker.filter(|_| self.folder.is_some()).unwrap_or_else(|| pid.to_string())
+    }
+
+    /// The processor time of all its threads.
+    pub(crate) fn cpu(&self) -> Duration {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.pid())).into_iter().flatten();
+        let nanos = |thread: std::io::Result<fs::DirEntry>| -> Option<u64> {
+            let times = fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+            times.split_whitespace().next()?.parse().ok()
+        };
+        Duration::from_nanos(threads.filter_map(nanos).sum())
+    }
+
+    /// The resident memory, in KB.
+    pub(crate) fn memory(&self) -> u64 {
+        let pid = self.pid();
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
