@@ -2,13 +2,15 @@
 //!
 //! A script is what one client does, and when. Its maker knows the limits, and so which of them passes, and when:
 //! the model. An honest client stays below all limits, often by a millisecond, and must never be cut. A hostile one
-//! stops somewhere, and must be cut exactly then, by exactly that limit.
+//! stops somewhere, and must be cut exactly then, by exactly that limit. Once in each history the server stands still:
+//! what clients do meanwhile, it sees afterwards. Some clients have many streams over a slow link.
 
 #[path = "../limits/app.rs"]
 mod app;
 #[path = "../limits/frames.rs"]
 #[allow(dead_code)]
 mod frames;
+mod link;
 mod play;
 mod script;
 #[path = "../limits/world.rs"]

@@ -16,6 +16,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::unconstrained;
 use wheelwork::{HashedWheelTimer, ManualClock};
 use wheelwork_http::{Hyper, Limit, Listener, Peer, Plain, RequestBody, Server, serve};
 
@@ -50,21 +51,29 @@ pub(crate) fn play(random: &mut Random) {
     let times = Times::random(random);
     let scripts: Vec<Script> = (0..CLIENTS).map(|_| script(random, &times)).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
-    runtime.block_on(async {
+    // In a stall, the players act without a pause: tokio is not to stop them.
+    runtime.block_on(unconstrained(async {
         let clock = ManualClock::new();
         let timer = HashedWheelTimer::builder().tick_duration(TICK).clock(clock.clone());
         let timer = timer.build().unwrap();
         let (connect, server, cuts) = start(&timer, &times);
         let mut players: Vec<_> = (1..).zip(scripts).map(Player::new).collect();
         let mut now = 0;
-        for at in moments(&players) {
-            clock.advance(Duration::from_millis(at - now));
-            now = at;
-            settle().await;
+        let mut moments = moments(&players);
+        moments.insert(times.stall_end);
+        for at in moments {
+            let is_stalled = times.is_stalled(at);
+            if !(is_stalled && times.is_stopped) {
+                clock.advance(Duration::from_millis(at - now));
+                now = at;
+            }
+            if !is_stalled {
+                settle().await;
+            }
             for player in &mut players {
-                if !player.act(now, &connect).await {
+                if !player.act(at, &connect, is_stalled).await {
                     let cuts = cuts.lock().unwrap().remove(&player.number);
-                    panic!("closed before {now}, {cuts:?}: {:?}", player.script);
+                    panic!("closed before {at}, {cuts:?}: {:?}", player.script);
                 }
             }
         }
@@ -73,7 +82,7 @@ pub(crate) fn play(random: &mut Random) {
         }
         settle().await;
         assert_eq!((server.connections(), timer.pending_timeouts()), (0, 0));
-    });
+    }));
 }
 
 fn start(
@@ -112,8 +121,18 @@ impl Player {
         Self { script, number, stream: None, received: Vec::new(), sent: 0 }
     }
 
-    /// Returns false if the server has closed the connection too early.
-    async fn act(&mut self, now: u64, connect: &UnboundedSender<(DuplexStream, Peer)>) -> bool {
+    /// No task of the server runs meanwhile if it is stalled. Returns false if it has closed the connection too early.
+    async fn act(
+        &mut self,
+        now: u64,
+        connect: &UnboundedSender<(DuplexStream, Peer)>,
+        is_stalled: bool,
+    ) -> bool {
+        let settle = async || {
+            if !is_stalled {
+                settle().await
+            }
+        };
         if now == self.script.begin {
             let (ours, theirs) = duplex(BUFFER);
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.number));
@@ -124,9 +143,10 @@ impl Player {
         while let Some((_, bytes)) = self.script.sends.get(self.sent).filter(|(at, _)| *at <= now) {
             let Some(stream) = &mut self.stream else { return true };
             let mut cx = Context::from_waker(Waker::noop());
-            let Poll::Ready(Ok(_)) = Pin::new(stream).poll_write(&mut cx, bytes) else {
+            let polled = Pin::new(stream).poll_write(&mut cx, bytes);
+            if !matches!(polled, Poll::Ready(Ok(length)) if length == bytes.len()) {
                 return false;
-            };
+            }
             self.sent += 1;
             settle().await;
         }

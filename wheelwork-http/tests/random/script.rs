@@ -1,45 +1,86 @@
 //! Scripts, and what the model expects of them. Times are milliseconds.
 
 use crate::frames::{self, END_STREAM};
+use crate::link;
 use crate::world::SECOND;
 use kit::Random;
 use std::time::Duration;
-use wheelwork_http::{Limit, Limits};
+use wheelwork_http::{Limit, Limits, Rate};
 
-/// The limits of one history, in milliseconds. Each may be shorter or longer than each other.
+/// The limits of one history, in milliseconds. Each may be shorter or longer than each other. And when its server stands
+/// still.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
-    handshake: u64,
+    pub(crate) handshake: u64,
     header: u64,
-    idle: u64,
+    pub(crate) idle: u64,
     handler: u64,
-    body: u64,
-    response: u64,
+    pub(crate) body: u64,
+    pub(crate) response: u64,
     tunnel: u64,
+    /// The least bytes a second, up and down, and the window of that. It is longer than the longest pauses, so that
+    /// these come first.
+    rate: u64,
+    pub(crate) window: u64,
+    stall_begin: u64,
+    pub(crate) stall_end: u64,
+    /// Whether the clock stands still too, as if the process was stopped.
+    pub(crate) is_stopped: bool,
 }
 
 impl Times {
     pub(crate) fn random(random: &mut Random) -> Self {
         let mut time = || 3_000 + random.below(60_000);
+        let (body, response) = (time(), time());
+        let (handshake, header, idle, handler, tunnel) = (time(), time(), time(), time(), time());
+        let window = body.max(response) + 1 + random.below(20_000);
+        let stall_begin = 1_000 + random.below(300_000);
         Self {
-            handshake: time(),
-            header: time(),
-            idle: time(),
-            handler: time(),
-            body: time(),
-            response: time(),
-            tunnel: time(),
+            handshake,
+            header,
+            idle,
+            handler,
+            body,
+            response,
+            tunnel,
+            rate: 1 + random.below(4),
+            window,
+            stall_begin,
+            stall_end: stall_begin + random.below(100_000),
+            is_stopped: random.one_in(2),
         }
+    }
+
+    pub(crate) fn is_stalled(&self, at: u64) -> bool {
+        (self.stall_begin..self.stall_end).contains(&at)
+    }
+
+    /// When the server sees what happens then.
+    pub(crate) fn seen(&self, at: u64) -> u64 {
+        if self.is_stalled(at) { self.stall_end } else { at }
+    }
+
+    /// When a limit passes that begins with what a client does at `since`.
+    pub(crate) fn passes(&self, since: u64, limit: u64) -> u64 {
+        self.seen(self.seen(since) + limit)
+    }
+
+    /// The bytes of a window that are enough.
+    pub(crate) fn enough(&self) -> u64 {
+        (self.rate * self.window).div_ceil(1_000)
     }
 
     pub(crate) fn limits(&self) -> Limits {
         let millis = Duration::from_millis;
+        let rate = Rate::new(self.rate, millis(self.window));
         Limits::none()
             .handshake(millis(self.handshake))
             .header(millis(self.header))
             .idle(millis(self.idle))
             .handler(millis(self.handler))
             .body(millis(self.body))
+            .body_rate(rate)
+            .response_rate(rate)
             .response(millis(self.response))
             .tunnel(millis(self.tunnel))
             .shutdown(SECOND)
@@ -53,6 +94,8 @@ pub(crate) struct Script {
     /// Connects at the first time, and then sends at each.
     pub(crate) begin: u64,
     pub(crate) sends: Vec<(u64, Vec<u8>)>,
+    /// When a hostile client begins to be one.
+    pub(crate) stop: u64,
     /// Does not read any more from this time on.
     pub(crate) reads_until: Option<u64>,
     /// Leaves at this time, if the server has not closed the connection.
@@ -69,6 +112,8 @@ enum Stop {
     Silent,
     Header,
     Body,
+    /// Sends a body below the least rate.
+    Slow,
     Handler,
     Reading,
     Idle,
@@ -77,10 +122,11 @@ enum Stop {
     Tunnel,
 }
 
-const STOPS: [Stop; 8] = [
+const STOPS: [Stop; 9] = [
     Stop::Silent,
     Stop::Header,
     Stop::Body,
+    Stop::Slow,
     Stop::Handler,
     Stop::Reading,
     Stop::Idle,
@@ -89,7 +135,7 @@ const STOPS: [Stop; 8] = [
 ];
 
 /// A time below a limit, often close to it.
-fn pause(random: &mut Random, limit: u64) -> u64 {
+pub(crate) fn pause(random: &mut Random, limit: u64) -> u64 {
     match random.below(3) {
         0 => 1 + random.below(100),
         1 => limit - 1 - random.below(3),
@@ -98,15 +144,29 @@ fn pause(random: &mut Random, limit: u64) -> u64 {
 }
 
 pub(crate) fn script(random: &mut Random, times: &Times) -> Script {
+    loop {
+        let script = any_script(random, times);
+        // When the server sees a hostile client is known only for what comes before a stall or after it.
+        let is_known = |&(at, _): &(u64, Vec<u8>)| at < script.stop || !times.is_stalled(at);
+        if script.sends.iter().all(is_known) {
+            return script;
+        }
+    }
+}
+
+fn any_script(random: &mut Random, times: &Times) -> Script {
     let is_http2 = random.one_in(2);
     let begin = random.below(60_000);
     let mut writer = Writer {
-        script: Script { is_http2, begin, ..Script::default() },
+        script: Script { is_http2, begin, stop: u64::MAX, ..Script::default() },
         times: *times,
         now: begin,
         stream: 1,
     };
-    let stop = random.one_in(2).then(|| STOPS[random.below(8) as usize]);
+    if is_http2 && random.one_in(4) {
+        return link::script(random, writer);
+    }
+    let stop = random.one_in(2).then(|| STOPS[random.below(9) as usize]);
     if stop == Some(Stop::Silent) {
         return writer.cut(times.handshake, Limit::Handshake);
     }
@@ -125,7 +185,11 @@ pub(crate) fn script(random: &mut Random, times: &Times) -> Script {
             1 => _ = writer.get(random, "/", None),
             _ => _ = writer.get(random, "/big", None),
         }
+        writer.now = times.seen(writer.now); // waits for the answer
         writer.now += pause(random, times.idle);
+    }
+    if stop.is_some() {
+        writer.script.stop = writer.now;
     }
     match stop {
         None => {
@@ -150,6 +214,10 @@ pub(crate) fn script(random: &mut Random, times: &Times) -> Script {
             // Over HTTP/1 the connection ends with the answer.
             if script.is_http2 { idle_after(script, times) } else { script }
         }
+        Some(Stop::Slow) => {
+            let script = writer.slow_upload(random);
+            if script.is_http2 { idle_after(script, times) } else { script }
+        }
         Some(Stop::Handler) => {
             writer.get(random, "/never", None);
             idle_after(writer.cut_request(times.handler, Limit::Handler), times)
@@ -171,6 +239,7 @@ pub(crate) fn script(random: &mut Random, times: &Times) -> Script {
                 return Script { end: writer.now, ..writer.script };
             }
             let last = writer.script.sends.last().map_or(begin, |&(at, _)| at);
+            let last = times.seen(last);
             writer.now = last;
             if stop == Some(Stop::Hiding) {
                 writer.hide(random, last + times.idle);
@@ -184,34 +253,37 @@ pub(crate) fn script(random: &mut Random, times: &Times) -> Script {
 /// The connection goes on after the cut of its last request, and is idle then.
 fn idle_after(mut script: Script, times: &Times) -> Script {
     let last = script.cuts.last().map_or(0, |&(at, _)| at);
-    script.cuts.push((last + times.idle, Limit::Idle));
-    script.end = last + times.idle + 20_000;
+    let idle = times.passes(last, times.idle);
+    script.cuts.push((idle, Limit::Idle));
+    script.end = idle + 20_000;
     script
 }
 
-struct Writer {
-    script: Script,
-    times: Times,
-    now: u64,
+pub(crate) struct Writer {
+    pub(crate) script: Script,
+    pub(crate) times: Times,
+    pub(crate) now: u64,
     stream: u32,
 }
 
 impl Writer {
-    fn send(&mut self, bytes: impl Into<Vec<u8>>) {
+    pub(crate) fn send(&mut self, bytes: impl Into<Vec<u8>>) {
         self.script.sends.push((self.now, bytes.into()));
     }
 
     /// The connection is cut at the end of a limit that began now.
     fn cut(mut self, limit: u64, name: Limit) -> Script {
-        self.script.cuts.push((self.now + limit, name));
-        self.script.end = self.now + limit + 20_000;
+        let at = self.times.passes(self.now, limit);
+        self.script.cuts.push((at, name));
+        self.script.end = at + 20_000;
         self.script
     }
 
     /// The request is cut, and answered.
     fn cut_request(mut self, limit: u64, name: Limit) -> Script {
-        self.script.cuts.push((self.now + limit, name));
-        self.script.end = self.now + limit + 1;
+        let at = self.times.passes(self.now, limit);
+        self.script.cuts.push((at, name));
+        self.script.end = at + 1;
         self.script
     }
 
@@ -254,6 +326,7 @@ impl Writer {
             false => b"GET /upgrade HTTP/1.1\r\nhost: server\r\nupgrade: echo\r\nconnection: upgrade\r\n\r\n".to_vec(),
         };
         self.header(random, request, None);
+        self.now = self.times.seen(self.now);
         for _ in 0..random.below(4) {
             self.now += pause(random, self.times.tunnel);
             self.send(if self.script.is_http2 { frames::data(stream, 1) } else { b"x".to_vec() });
@@ -287,30 +360,57 @@ impl Writer {
     fn upload(&mut self, random: &mut Random, stop: Option<Stop>) {
         let path = if random.one_in(2) { "/accept" } else { "/echo" };
         let chunks = 1 + random.below(4) as usize;
+        let chunk = vec![b'x'; self.times.enough() as usize];
         let stream = self.stream;
-        let header = match self.script.is_http2 {
-            true => frames::post(stream, path),
-            false => {
-                format!("POST {path} HTTP/1.1\r\nhost: server\r\ncontent-length: {chunks}\r\n\r\n")
-                    .into_bytes()
-            }
-        };
-        self.header(random, header, None);
+        self.post(random, path, chunks * chunk.len());
         if stop.is_some() && path == "/echo" && !self.script.is_http2 {
             self.script.answers -= 1; // 408
         }
         let sent = if stop.is_some() { chunks - 1 } else { chunks };
-        for chunk in 0..sent {
+        for number in 0..sent {
             self.now += pause(random, self.times.body);
-            let is_last = chunk + 1 == chunks;
-            let bytes = match self.script.is_http2 {
-                true => {
-                    let flags = if is_last { END_STREAM } else { 0 };
-                    frames::frame(frames::DATA, flags, stream, b"x")
-                }
-                false => vec![b'x'],
-            };
-            self.send(bytes);
+            let flags = if number + 1 == chunks { END_STREAM } else { 0 };
+            self.chunk(flags, stream, &chunk);
         }
+    }
+
+    /// Stays below the least rate, but within the longest pause, for a whole window.
+    fn slow_upload(mut self, random: &mut Random) -> Script {
+        let stream = self.stream;
+        self.post(random, "/echo", 1_000);
+        self.script.answers -= usize::from(!self.script.is_http2); // 408
+        let since = self.now;
+        let body = self.times.body;
+        loop {
+            self.now += body / 2 + random.below(body / 2);
+            if self.now >= since + self.times.window {
+                break;
+            }
+            self.chunk(0, stream, b"x");
+        }
+        // If both pass in a stall, the pause is judged first.
+        let last = self.script.sends.last().map_or(since, |&(at, _)| at);
+        let window = self.times.window;
+        let is_pause = self.times.passes(last, body) == self.times.passes(since, window);
+        self.now = since;
+        self.cut_request(window, if is_pause { Limit::Body } else { Limit::BodyRate })
+    }
+
+    fn post(&mut self, random: &mut Random, path: &str, length: usize) {
+        let header = match self.script.is_http2 {
+            true => frames::post(self.stream, path),
+            false => {
+                format!("POST {path} HTTP/1.1\r\nhost: server\r\ncontent-length: {length}\r\n\r\n")
+                    .into_bytes()
+            }
+        };
+        self.header(random, header, None);
+    }
+
+    fn chunk(&mut self, flags: u8, stream: u32, bytes: &[u8]) {
+        self.send(match self.script.is_http2 {
+            true => frames::frame(frames::DATA, flags, stream, bytes),
+            false => bytes.to_vec(),
+        });
     }
 }
