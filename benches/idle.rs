@@ -142,7 +142,7 @@ fn streams(c: &mut Criterion) {
     }
     let timer = HashedWheelTimer::new().expect("a thread can be started");
     let policy = IdlePolicy::new().both(IDLE);
-    let wrapped = IdleStreams::new(&timer).wrap(repeat(7), &policy);
+    let wrapped = IdleStreams::new(&timer).wrap_with(repeat(7), &policy, |_| None);
     let (mut wrapped, mut bare) = (wrapped.expect("the timer runs"), repeat(7));
     group.bench_function("read", |b| b.iter(|| read(black_box(&mut wrapped))));
     group.bench_function("floor: read without idle timeouts", |b| {

@@ -13,6 +13,7 @@
 //!   queue.
 //! - `spread`: which shard the calling thread uses, and how many shards the idle manager has.
 //! - `sync`: the switch between the standard library's primitives and those of the model checkers.
+//! - `untaken`: Unix alone, what a socket still holds, because its peer has not taken it.
 //! - `waker`: the identity of a waker.
 
 #[cfg(all(target_os = "linux", feature = "boottime", not(any(loom, shuttle))))]
@@ -32,4 +33,7 @@ pub(crate) mod refused;
 pub(crate) mod slab;
 pub(crate) mod spread;
 pub(crate) mod sync;
+#[cfg(unix)]
+#[allow(unsafe_code)] // a call of the system; the file says why it is sound
+pub(crate) mod untaken;
 pub(crate) mod waker;

@@ -114,6 +114,14 @@ impl Activity {
         self.wrote.store(now, Ordering::Relaxed);
     }
 
+    /// Notes progress against this kind of silence, unless a later one was recorded.
+    pub(super) fn progress(&self, kind: IdleKind, at: u64) {
+        match kind {
+            IdleKind::Reader => self.read.fetch_max(at, Ordering::Relaxed),
+            _ => self.wrote.fetch_max(at, Ordering::Relaxed),
+        };
+    }
+
     #[inline]
     pub(super) fn touch(&self, now: u64) {
         self.record_read(now);

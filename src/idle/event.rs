@@ -33,7 +33,7 @@ use std::time::Duration;
 pub struct IdleEvent {
     /// The kind of silence.
     pub kind: IdleKind,
-    /// Whether this is the first report of this kind since the last activity of this kind.
+    /// Whether this is the first report of this kind since the last activity of this kind that was recorded.
     pub first: bool,
     /// How long this silence has lasted.
     pub silent_for: Duration,
@@ -72,6 +72,38 @@ pub struct IdleEvent {
 pub enum Answer {
     /// Report the connection again when it has been silent for its duration once more.
     KeepWatching,
+    /// The connection is not idle: it has made progress that nobody has recorded. Its time runs anew, and the report is
+    /// not [counted](super::IdleTimeouts::reported). Age and the end of the timer know no progress: the connection
+    /// stays watched.
+    ///
+    /// # Examples
+    ///
+    /// The peer takes bytes that lie in the socket's buffer, while the write waits. See [`Outgoing`](super::Outgoing).
+    ///
+    /// ```
+    /// use std::net::{Shutdown, TcpStream};
+    /// use std::sync::Arc;
+    /// use wheelwork::idle::{Answer, IdleEvent, Outgoing};
+    ///
+    /// struct Connection {
+    ///     stream: Arc<TcpStream>,
+    ///     /// What the peer had not taken at the last look.
+    ///     untaken: u64,
+    /// }
+    ///
+    /// fn on_idle(connection: &mut Connection, event: IdleEvent) -> Answer {
+    ///     if event.first {
+    ///         connection.untaken = 0; // the thread has written since the last look
+    ///     }
+    ///     let untaken = connection.stream.untaken().unwrap_or(0);
+    ///     if std::mem::replace(&mut connection.untaken, untaken) != untaken {
+    ///         return Answer::Progressed;
+    ///     }
+    ///     let _ = connection.stream.shutdown(Shutdown::Both); // fails only if the peer has gone
+    ///     Answer::StopWatching
+    /// }
+    /// ```
+    Progressed,
     /// Stop watching, and drop the value that was given to `watch`. The [`Watch`](super::Watch) handle
     /// stays valid but has no further effect.
     StopWatching,
@@ -121,6 +153,8 @@ pub(super) struct Seat {
 pub(super) enum Outcome {
     /// The connection was active before its callback began, so the callback was not called.
     Void,
+    /// It was active, as the callback has answered.
+    Progressed,
     Delivered(Answer),
 }
 
@@ -154,7 +188,22 @@ impl<T> Idle<T> {
 
     /// Sets the answer. Without one, the connection stays watched.
     pub fn answer(&mut self, answer: Answer) {
-        self.outcome = Outcome::Delivered(answer);
+        self.outcome = match (answer, self.event.kind) {
+            (Answer::Progressed, IdleKind::Age | IdleKind::TimerStopped) => {
+                Outcome::Delivered(Answer::KeepWatching)
+            }
+            (Answer::Progressed, kind) => self.progress(kind),
+            (answer, _) => Outcome::Delivered(answer),
+        };
+    }
+
+    /// The activity stands just before the time from which the next report counts, so that one is not the first.
+    fn progress(&mut self, kind: IdleKind) -> Outcome {
+        let Seat { block, number } = &self.seat;
+        let now = block.now();
+        block.activity(*number).progress(kind, now.saturating_sub(1));
+        self.next_from = now;
+        Outcome::Progressed
     }
 
     pub(super) fn withdraw(&mut self) {

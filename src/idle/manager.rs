@@ -68,7 +68,7 @@ impl<T> Manager<T> {
     }
 
     pub(super) fn count_reports(&self, batch: &[Idle<T>]) {
-        for idle in batch.iter().filter(|idle| idle.outcome != Outcome::Void) {
+        for idle in batch.iter().filter(|idle| matches!(idle.outcome, Outcome::Delivered(_))) {
             self.reported[idle.event().kind as usize].fetch_add(1, Ordering::Relaxed);
         }
     }

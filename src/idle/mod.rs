@@ -106,6 +106,7 @@
 //   verdict    decides whether a connection is idle
 //   activity   the words that a touch writes and a check reads
 //   event      what a callback gets, and its answer
+//   outgoing   the progress of a write that only the system sees
 //   policy     the durations of a connection
 //   kind       the kinds of silence
 //   publish    the manager's counts in the `metrics` facade
@@ -114,6 +115,7 @@ mod activity;
 mod event;
 mod kind;
 mod manager;
+mod outgoing;
 mod policy;
 mod row;
 mod seats;
@@ -131,6 +133,7 @@ mod publish;
 
 pub use event::{Answer, Idle, IdleEvent};
 pub use kind::IdleKind;
+pub use outgoing::Outgoing;
 pub use policy::IdlePolicy;
 #[cfg(any(feature = "tokio", feature = "futures-io"))]
 pub use stream::{IdleStream, IdleStreams, Pause, Pauser, TimedOut};

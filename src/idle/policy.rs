@@ -20,7 +20,7 @@ use std::time::Duration;
 /// // No reads for a minute, or no progress of a write for ten seconds.
 /// let policy = IdlePolicy::new()
 ///     .reader(Duration::from_secs(60))
-///     .writer(Duration::from_secs(10));
+///     .waiting_write(Duration::from_secs(10));
 /// assert_eq!(policy, policy.clone());
 /// ```
 #[derive(Clone, PartialEq, Eq)]

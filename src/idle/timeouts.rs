@@ -253,7 +253,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     }
 
     /// The number of reports of this kind: calls of the callback, or connections in the batches of
-    /// [`batched`](Self::batched).
+    /// [`batched`](Self::batched). One that was answered by [`Answer::Progressed`] does not count.
     pub fn reported(&self, kind: IdleKind) -> u64 {
         self.manager.reported(kind)
     }
@@ -369,10 +369,11 @@ fn one_by_one<T>(batch: &mut [Idle<T>], on_idle: &impl Fn(&mut Idle<T>) -> Answe
             idle.withdraw();
             continue;
         }
-        match catch_panic::contained(|| on_idle(idle)) {
-            Some(answer) => idle.answer(answer),
-            None => panics += 1,
-        }
+        let panics_now = catch_panic::panics(|| {
+            let answer = on_idle(idle);
+            idle.answer(answer); // may ask the timer's clock
+        });
+        panics += u64::from(panics_now);
     }
     panics
 }

@@ -2,6 +2,8 @@
 
 use super::activity::{Activity, Reading};
 use super::event::Seat;
+#[cfg(any(feature = "tokio", feature = "futures-io"))]
+use super::kind::IdleKind;
 use super::policy::IdlePolicy;
 use super::timestamp::IntoTimestamp;
 use std::fmt;
@@ -95,6 +97,12 @@ impl Watch {
     #[cfg(any(feature = "tokio", feature = "futures-io"))]
     pub(super) fn end_waiting_write(&self) {
         self.0.block.end_waiting_write(self.0.number);
+    }
+
+    /// The peer has taken bytes of a write that waits, and still waits.
+    #[cfg(any(feature = "tokio", feature = "futures-io"))]
+    pub(super) fn record_taken(&self) {
+        self.activity().progress(IdleKind::WaitingWrite, self.0.block.now());
     }
 
     /// Records both a read and a write.

@@ -6,6 +6,7 @@ mod checks;
 mod clocks;
 mod lost_checks;
 mod pressure;
+mod progress;
 mod silence;
 mod stops;
 

@@ -1,5 +1,6 @@
 //! A stream has a greatest age: it ends softly, and after the grace in any case.
 
+use super::script::Script;
 use super::{TICK, assert_idle, assert_moved, pipe, read, streams, write};
 use crate::wakers::Alarm;
 use wheelwork::idle::{IdleKind, IdlePolicy};
@@ -25,9 +26,8 @@ fn a_busy_stream_fails_at_its_age_when_it_waits() {
 fn a_pause_protects_an_old_stream_for_the_grace() {
     for (grace, is_cut) in [(Some(5 * TICK), true), (None, false)] {
         let (streams, _timer, clock) = streams();
-        let (near, _far) = tokio::io::duplex(8);
         let policy = IdlePolicy::new().max_age(10 * TICK, grace);
-        let (mut stream, pauser) = streams.wrap_with_pauser(near, &policy).unwrap();
+        let (mut stream, pauser) = streams.wrap_with_pauser(Script::default(), &policy).unwrap();
         let alarm = Alarm::new();
         let answering = pauser.pause();
         clock.advance(10 * TICK);

@@ -7,6 +7,7 @@ mod pauser;
 mod script;
 mod silence;
 mod stops;
+mod taken;
 #[cfg(feature = "tonic")]
 mod tonic;
 mod waiting_write;
@@ -34,7 +35,7 @@ fn pipe(
     policy: &IdlePolicy,
 ) -> (IdleStream<DuplexStream>, DuplexStream) {
     let (near, far) = tokio::io::duplex(room);
-    (streams.wrap(near, policy).expect("a timer that runs"), far)
+    (streams.wrap_with(near, policy, |_| None).expect("a timer that runs"), far)
 }
 
 fn reader(after: u64) -> IdlePolicy {

@@ -5,6 +5,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::ReadBuf;
+use wheelwork::idle::Outgoing;
 
 /// The results of the next polls. All polls after them are pending.
 #[derive(Debug, Default)]
@@ -12,17 +13,25 @@ pub struct Script {
     pub results: VecDeque<io::Result<usize>>,
     /// The polls, by name.
     pub polls: Vec<&'static str>,
+    /// What the peer has not taken.
+    pub untaken: Option<u64>,
 }
 
 impl Script {
     /// Each poll moves the next of these numbers of bytes.
     pub fn moving<const N: usize>(bytes: [usize; N]) -> Self {
-        Self { results: bytes.map(Ok).into(), polls: Vec::new() }
+        Self { results: bytes.map(Ok).into(), ..Self::default() }
     }
 
     fn next(&mut self, name: &'static str) -> Poll<io::Result<usize>> {
         self.polls.push(name);
         self.results.pop_front().map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl Outgoing for Script {
+    fn untaken(&self) -> Option<u64> {
+        self.untaken
     }
 }
 

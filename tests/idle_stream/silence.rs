@@ -207,7 +207,8 @@ fn a_smaller_scale_and_a_new_policy_shorten_the_silence() {
 #[test]
 fn an_error_of_the_stream_itself_comes_through() {
     let (streams, _timer, clock) = streams();
-    let script = Script { results: [Err(ErrorKind::ConnectionReset.into())].into(), polls: vec![] };
+    let script =
+        Script { results: [Err(ErrorKind::ConnectionReset.into())].into(), ..Script::default() };
     let mut stream = streams.wrap(script, &both(250)).unwrap();
     let alarm = Alarm::new();
     clock.advance(3 * TICK);

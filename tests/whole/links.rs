@@ -164,7 +164,8 @@ impl Link {
             dropped: false,
         }));
         let handle = if is_stream {
-            let stream = managers.streams.wrap(Pipe(AtomicBool::new(false)), &policy);
+            let stream =
+                managers.streams.wrap_with(Pipe(AtomicBool::new(false)), &policy, |_| None);
             Handle::Stream(stream.ok()?, false)
         } else {
             let connection = Connection {

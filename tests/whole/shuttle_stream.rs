@@ -171,7 +171,7 @@ impl World {
         self.pipes.lock().unwrap().push(pipe.clone());
         drop(closing);
         let since = self.timer.now();
-        let stream = self.streams.wrap(pipe, &IdlePolicy::new().both(LIMIT)).ok()?;
+        let stream = self.streams.wrap_with(pipe, &IdlePolicy::new().both(LIMIT), |_| None).ok()?;
         Some(Watched { stream, since })
     }
 

@@ -13,9 +13,10 @@ impl<S: AsyncRead> AsyncRead for IdleStream<S> {
         cx: &mut Context<'_>,
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        let this = self.project();
-        let polled = this.stream.poll_read(cx, buffer);
-        this.monitor.judge(Half::Reader, cx, polled, |&read| read > 0)
+        let mut this = self.project();
+        let polled = this.stream.as_mut().poll_read(cx, buffer);
+        let untaken = || (this.untaken)(&this.stream);
+        this.monitor.judge(Half::Reader, cx, polled, |&read| read > 0, untaken)
     }
 
     fn poll_read_vectored(
@@ -23,9 +24,10 @@ impl<S: AsyncRead> AsyncRead for IdleStream<S> {
         cx: &mut Context<'_>,
         buffers: &mut [IoSliceMut<'_>],
     ) -> Poll<io::Result<usize>> {
-        let this = self.project();
-        let polled = this.stream.poll_read_vectored(cx, buffers);
-        this.monitor.judge(Half::Reader, cx, polled, |&read| read > 0)
+        let mut this = self.project();
+        let polled = this.stream.as_mut().poll_read_vectored(cx, buffers);
+        let untaken = || (this.untaken)(&this.stream);
+        this.monitor.judge(Half::Reader, cx, polled, |&read| read > 0, untaken)
     }
 }
 
@@ -35,9 +37,10 @@ impl<S: AsyncWrite> AsyncWrite for IdleStream<S> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let this = self.project();
-        let polled = this.stream.poll_write(cx, bytes);
-        this.monitor.judge(Half::Writer, cx, polled, |&written| written > 0)
+        let mut this = self.project();
+        let polled = this.stream.as_mut().poll_write(cx, bytes);
+        let untaken = || (this.untaken)(&this.stream);
+        this.monitor.judge(Half::Writer, cx, polled, |&written| written > 0, untaken)
     }
 
     fn poll_write_vectored(
@@ -45,20 +48,23 @@ impl<S: AsyncWrite> AsyncWrite for IdleStream<S> {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let this = self.project();
-        let polled = this.stream.poll_write_vectored(cx, slices);
-        this.monitor.judge(Half::Writer, cx, polled, |&written| written > 0)
+        let mut this = self.project();
+        let polled = this.stream.as_mut().poll_write_vectored(cx, slices);
+        let untaken = || (this.untaken)(&this.stream);
+        this.monitor.judge(Half::Writer, cx, polled, |&written| written > 0, untaken)
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = self.project();
-        let polled = this.stream.poll_flush(cx);
-        this.monitor.judge_flush(cx, polled)
+        let mut this = self.project();
+        let polled = this.stream.as_mut().poll_flush(cx);
+        let untaken = || (this.untaken)(&this.stream);
+        this.monitor.judge_flush(cx, polled, untaken)
     }
 
     fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = self.project();
-        let polled = this.stream.poll_close(cx);
-        this.monitor.judge_flush(cx, polled)
+        let mut this = self.project();
+        let polled = this.stream.as_mut().poll_close(cx);
+        let untaken = || (this.untaken)(&this.stream);
+        this.monitor.judge_flush(cx, polled, untaken)
     }
 }

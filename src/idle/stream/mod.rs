@@ -26,6 +26,7 @@ pub use timed_out::TimedOut;
 
 use super::event::{Idle, IdleEvent};
 use super::kind::IdleKind;
+use super::outgoing::Outgoing;
 use super::policy::IdlePolicy;
 use super::timeouts::{IdleTimeouts, ScaleError};
 use super::watch::Watch;
@@ -49,7 +50,9 @@ use std::pin::Pin;
 /// # use std::time::Duration;
 /// # use wheelwork::HashedWheelTimer;
 /// # use wheelwork::idle::{IdlePolicy, IdleStreams};
-/// # let (first_socket, second_socket) = ((), ());
+/// # let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+/// # let connect = || std::net::TcpStream::connect(listener.local_addr()?);
+/// # let (first_socket, second_socket) = (connect()?, connect()?);
 /// let timer = HashedWheelTimer::new()?;
 /// let streams = IdleStreams::new(&timer);
 /// let policy = IdlePolicy::new().both(Duration::from_secs(60));
@@ -76,14 +79,46 @@ impl IdleStreams {
     ///
     /// If the timer is stopped, or if it or the manager can have no more slots. The error contains the
     /// stream. The timer's limit of pending timeouts does not apply.
-    pub fn wrap<S>(
+    pub fn wrap<S: Outgoing>(
         &self,
         stream: S,
         policy: &IdlePolicy,
     ) -> Result<IdleStream<S>, ScheduleError<S>> {
+        self.wrap_with(stream, policy, S::untaken)
+    }
+
+    /// Like [`wrap`](Self::wrap), for a stream that has no [`Outgoing`]: `untaken` answers in its place.
+    ///
+    /// # Errors
+    ///
+    /// The errors of `wrap`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork::{HashedWheelTimer, idle::{IdlePolicy, IdleStreams}};
+    /// use std::io::BufWriter;
+    /// use wheelwork::idle::Outgoing;
+    ///
+    /// # let streams = IdleStreams::new(&HashedWheelTimer::new()?);
+    /// # let policy = IdlePolicy::new().waiting_write(Duration::from_secs(30));
+    /// # let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    /// # let socket = BufWriter::new(std::net::TcpStream::connect(listener.local_addr()?)?);
+    /// let stream = streams.wrap_with(socket, &policy, |socket| socket.get_ref().untaken())?;
+    /// let in_memory = streams.wrap_with(Vec::<u8>::new(), &policy, |_| None)?; // not known
+    /// # drop((stream, in_memory));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn wrap_with<S>(
+        &self,
+        stream: S,
+        policy: &IdlePolicy,
+        untaken: fn(&S) -> Option<u64>,
+    ) -> Result<IdleStream<S>, ScheduleError<S>> {
         let signal = Arc::new(Signal::new());
         match self.0.watch(signal.clone(), policy) {
-            Ok(watch) => Ok(IdleStream::new(stream, StreamWatch::Own(watch), signal)),
+            Ok(watch) => Ok(IdleStream::new(stream, untaken, StreamWatch::Own(watch), signal)),
             Err(refused) => Err(refused.map(|_| stream)),
         }
     }
@@ -95,7 +130,7 @@ impl IdleStreams {
     /// # Errors
     ///
     /// The errors of `wrap`.
-    pub fn wrap_with_pauser<S>(
+    pub fn wrap_with_pauser<S: Outgoing>(
         &self,
         stream: S,
         policy: &IdlePolicy,
@@ -105,7 +140,7 @@ impl IdleStreams {
             Ok(watch) => {
                 let pauser = Pauser::new(watch);
                 let watch = StreamWatch::shared(&pauser);
-                Ok((IdleStream::new(stream, watch, signal), pauser))
+                Ok((IdleStream::new(stream, S::untaken, watch, signal), pauser))
             }
             Err(refused) => Err(refused.map(|_| stream)),
         }
@@ -172,7 +207,9 @@ pin_project! {
     /// let streams = IdleStreams::new(&timer);
     /// let policy = IdlePolicy::new().reader(Duration::from_millis(20));
     ///
-    /// let (socket, mut client) = tokio::io::duplex(64); // or a `TcpStream` that was accepted
+    /// let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    /// let mut client = tokio::net::TcpStream::connect(listener.local_addr()?).await?;
+    /// let (socket, _) = listener.accept().await?;
     /// let mut stream = streams.wrap(socket, &policy)?;
     /// client.write_all(b"hello").await?;
     /// let mut hello = [0; 5];
@@ -190,6 +227,10 @@ pin_project! {
     /// - **Only progress counts.** A read or a write that moves at least one byte is a touch, and costs what
     ///   a touch of a [`Watch`] costs. A poll that is pending, the end of the stream, a flush and a shutdown
     ///   are none. So a slow peer whose bytes flow is not idle.
+    /// - **Bytes that the peer takes from the system's buffer are progress.** The system holds megabytes, and may take
+    ///   nothing for minutes while a slow peer reads. Before a silence of writes ends the stream, it
+    ///   [asks](Outgoing) what the peer has taken meanwhile, and if there is something, the time runs anew. So a
+    ///   peer that stops reading is noticed after twice the duration at most.
     /// - **A write waits** ([`waiting_write`](IdlePolicy::waiting_write)) from a write, a flush or a shutdown that is
     ///   pending to the next write that moves bytes, or to the end of that flush. If a task gives up a write that is
     ///   pending, it still waits.
@@ -211,7 +252,7 @@ pin_project! {
     ///   read can wait forever. A failure that was reported before the stop stays. So stop the timer after
     ///   the connections have ended.
     /// - **A drop ends the watch** and drops the wakers immediately.
-    /// - **Memory**: about 190 bytes for each stream, its watch included. Reads and writes allocate nothing,
+    /// - **Memory**: about 200 bytes for each stream, its watch included. Reads and writes allocate nothing,
     ///   unless the stream itself does; only a report and a failure allocate.
     ///
     /// Wrap the socket itself, inside TLS or a buffer: only bytes that the peer takes or sends should count.
@@ -219,13 +260,19 @@ pin_project! {
     pub struct IdleStream<S> {
         #[pin]
         stream: S,
+        untaken: fn(&S) -> Option<u64>,
         monitor: Monitor,
     }
 }
 
 impl<S> IdleStream<S> {
-    fn new(stream: S, watch: StreamWatch, signal: Arc<Signal>) -> Self {
-        Self { stream, monitor: Monitor::new(watch, signal) }
+    fn new(
+        stream: S,
+        untaken: fn(&S) -> Option<u64>,
+        watch: StreamWatch,
+        signal: Arc<Signal>,
+    ) -> Self {
+        Self { stream, untaken, monitor: Monitor::new(watch, signal) }
     }
 
     /// The watch of this stream: pause it while the server works on a request, or change the policy. If a library
@@ -238,7 +285,8 @@ impl<S> IdleStream<S> {
     /// # use wheelwork::{HashedWheelTimer, idle::{IdlePolicy, IdleStreams}};
     /// # let streams = IdleStreams::new(&HashedWheelTimer::new()?);
     /// # let policy = IdlePolicy::new().both(Duration::from_secs(30));
-    /// # let socket = ();
+    /// # let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    /// # let socket = std::net::TcpStream::connect(listener.local_addr()?)?;
     /// let stream = streams.wrap(socket, &policy)?;
     /// {
     ///     let _working = stream.watch().paused();

@@ -1,4 +1,9 @@
 //! `Monitor`: the watch of one stream, which turns a reported silence into an error.
+//!
+//! A stream that has written nothing may still make progress: the peer takes bytes that the system holds. So before a
+//! silence of writes fails, the stream is asked what the peer has not taken. If that has changed since the last look, the
+//! silence is over. Each write forgets the last look. After it, the first look finds progress if anything is left, because
+//! nobody knows when the peer took the rest. So a peer that takes nothing more is noticed at the second report.
 
 use super::pauser::StreamWatch;
 use super::signal::{Half, Listener, Signal, Silence, Silences};
@@ -14,15 +19,17 @@ pub(super) struct Monitor {
     pub(super) watch: StreamWatch,
     /// A flush or a shutdown waits, so its end is the end of the waiting write.
     flush_waits: bool,
+    /// What the peer had not taken at the last look, its low bits. 0 after a write, and if it had taken all.
+    untaken: u32,
 }
 
 impl Monitor {
     pub(super) fn new(watch: StreamWatch, signal: Arc<Signal>) -> Self {
-        Self { listener: Listener::new(signal), watch, flush_waits: false }
+        Self { listener: Listener::new(signal), watch, flush_waits: false, untaken: 0 }
     }
 
     /// Judges a read or a write of the stream: progress is recorded, and waiting ends with an error if the stream is
-    /// idle. `progressed` says whether a result moved any bytes.
+    /// idle. `progressed` says whether a result moved any bytes; `untaken` what the peer has not taken.
     #[inline]
     pub(super) fn judge<R>(
         &mut self,
@@ -30,6 +37,7 @@ impl Monitor {
         cx: &Context<'_>,
         polled: Poll<io::Result<R>>,
         progressed: impl FnOnce(&R) -> bool,
+        untaken: impl FnOnce() -> Option<u64>,
     ) -> Poll<io::Result<R>> {
         match polled {
             Poll::Ready(result) => {
@@ -42,7 +50,7 @@ impl Monitor {
                 if half == Half::Writer {
                     self.watch.record_waiting_write();
                 }
-                self.wait(half, cx)
+                self.wait(half, cx, untaken)
             }
         }
     }
@@ -53,11 +61,12 @@ impl Monitor {
         &mut self,
         cx: &Context<'_>,
         polled: Poll<io::Result<()>>,
+        untaken: impl FnOnce() -> Option<u64>,
     ) -> Poll<io::Result<()>> {
         if polled.is_pending() {
             self.flush_waits = true;
             self.watch.record_waiting_write();
-            return self.wait(Half::Writer, cx);
+            return self.wait(Half::Writer, cx, untaken);
         }
         if std::mem::take(&mut self.flush_waits) {
             self.watch.end_waiting_write();
@@ -71,6 +80,7 @@ impl Monitor {
             Half::Reader => self.watch.record_read(),
             Half::Writer => {
                 self.flush_waits = false;
+                self.untaken = 0;
                 self.watch.record_write();
             }
         }
@@ -78,15 +88,40 @@ impl Monitor {
 
     /// Registers the task's waker, then looks for a reason to fail.
     #[inline]
-    fn wait<R>(&mut self, half: Half, cx: &Context<'_>) -> Poll<io::Result<R>> {
-        match self.listener.wait(half, cx.waker()).and_then(|silences| self.failure(silences)) {
+    fn wait<R>(
+        &mut self,
+        half: Half,
+        cx: &Context<'_>,
+        untaken: impl FnOnce() -> Option<u64>,
+    ) -> Poll<io::Result<R>> {
+        let silences = self.listener.wait(half, cx.waker());
+        match silences.and_then(|silences| self.failure(silences, untaken)) {
             Some(timed_out) => Poll::Ready(Err(timed_out.into())),
             None => Poll::Pending,
         }
     }
 
+    /// The reason to fail. Progress that only the system sees is recorded here.
+    #[cold]
+    fn failure(
+        &mut self,
+        silences: Silences,
+        untaken: impl FnOnce() -> Option<u64>,
+    ) -> Option<TimedOut> {
+        let found = self.silence(silences)?;
+        if !found.kind.is_ended_by_writes() {
+            return Some(found);
+        }
+        let untaken = untaken().unwrap_or(0) as u32;
+        if std::mem::replace(&mut self.untaken, untaken) == untaken {
+            return Some(found);
+        }
+        self.watch.record_taken();
+        self.silence(silences)
+    }
+
     /// The silence that is not over, or the age.
-    fn failure(&self, silences: Silences) -> Option<TimedOut> {
+    fn silence(&self, silences: Silences) -> Option<TimedOut> {
         let reading = self.watch.reading();
         let mut reported = IdleKind::LIMITED.into_iter().zip(silences);
         reported.find_map(|(kind, silence)| {

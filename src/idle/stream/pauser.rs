@@ -21,7 +21,8 @@ use std::ops::Deref;
 ///
 /// # let clock = ManualClock::new();
 /// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
-/// # let socket = ();
+/// # let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+/// # let socket = std::net::TcpStream::connect(listener.local_addr()?)?;
 /// let minute = Duration::from_secs(60);
 /// let streams = IdleStreams::new(&timer);
 /// let (stream, pauser) = streams.wrap_with_pauser(socket, &IdlePolicy::new().both(minute))?;

@@ -13,10 +13,11 @@ impl<S: AsyncRead> AsyncRead for IdleStream<S> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let this = self.project();
+        let mut this = self.project();
         let before = buffer.filled().len();
-        let polled = this.stream.poll_read(cx, buffer);
-        this.monitor.judge(Half::Reader, cx, polled, |()| buffer.filled().len() > before)
+        let polled = this.stream.as_mut().poll_read(cx, buffer);
+        let untaken = || (this.untaken)(&this.stream);
+        this.monitor.judge(Half::Reader, cx, polled, |()| buffer.filled().len() > before, untaken)
     }
 }
 
@@ -26,9 +27,10 @@ impl<S: AsyncWrite> AsyncWrite for IdleStream<S> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let this = self.project();
-        let polled = this.stream.poll_write(cx, bytes);
-        this.monitor.judge(Half::Writer, cx, polled, |&written| written > 0)
+        let mut this = self.project();
+        let polled = this.stream.as_mut().poll_write(cx, bytes);
+        let untaken = || (this.untaken)(&this.stream);
+        this.monitor.judge(Half::Writer, cx, polled, |&written| written > 0, untaken)
     }
 
     fn poll_write_vectored(
@@ -36,9 +38,10 @@ impl<S: AsyncWrite> AsyncWrite for IdleStream<S> {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let this = self.project();
-        let polled = this.stream.poll_write_vectored(cx, slices);
-        this.monitor.judge(Half::Writer, cx, polled, |&written| written > 0)
+        let mut this = self.project();
+        let polled = this.stream.as_mut().poll_write_vectored(cx, slices);
+        let untaken = || (this.untaken)(&this.stream);
+        this.monitor.judge(Half::Writer, cx, polled, |&written| written > 0, untaken)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -46,14 +49,16 @@ impl<S: AsyncWrite> AsyncWrite for IdleStream<S> {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = self.project();
-        let polled = this.stream.poll_flush(cx);
-        this.monitor.judge_flush(cx, polled)
+        let mut this = self.project();
+        let polled = this.stream.as_mut().poll_flush(cx);
+        let untaken = || (this.untaken)(&this.stream);
+        this.monitor.judge_flush(cx, polled, untaken)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = self.project();
-        let polled = this.stream.poll_shutdown(cx);
-        this.monitor.judge_flush(cx, polled)
+        let mut this = self.project();
+        let polled = this.stream.as_mut().poll_shutdown(cx);
+        let untaken = || (this.untaken)(&this.stream);
+        this.monitor.judge_flush(cx, polled, untaken)
     }
 }
