@@ -7,6 +7,7 @@ use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
+use wheelwork::idle::Outgoing;
 
 /// A byte stream that HTTP is spoken on.
 pub trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
@@ -18,16 +19,31 @@ pub trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     fn peer(&self) -> Option<Peer> {
         None
     }
+
+    /// The number of written bytes that the client has not taken, as [`Outgoing`] tells it. A layer around a socket, as
+    /// TLS, asks that socket. `None` by default: then a client that takes bytes while the system accepts none makes no
+    /// progress.
+    fn untaken(&self) -> Option<u64> {
+        None
+    }
 }
 
 impl Socket for TcpStream {
     fn reset_on_drop(&self) {
         let _ = self.set_zero_linger(); // only slower without
     }
+
+    fn untaken(&self) -> Option<u64> {
+        Outgoing::untaken(self)
+    }
 }
 
 #[cfg(unix)]
-impl Socket for tokio::net::UnixStream {}
+impl Socket for tokio::net::UnixStream {
+    fn untaken(&self) -> Option<u64> {
+        Outgoing::untaken(self)
+    }
+}
 
 impl Socket for tokio::io::DuplexStream {}
 

@@ -160,6 +160,10 @@ impl<S: Socket> Socket for ProxiedSocket<S> {
         self.socket.reset_on_drop();
     }
 
+    fn untaken(&self) -> Option<u64> {
+        self.socket.untaken()
+    }
+
     fn peer(&self) -> Option<Peer> {
         Some(self.peer.clone())
     }

@@ -75,6 +75,10 @@ impl<S: Socket> Socket for TlsStream<S> {
         self.get_ref().0.reset_on_drop();
     }
 
+    fn untaken(&self) -> Option<u64> {
+        self.get_ref().0.untaken()
+    }
+
     fn peer(&self) -> Option<Peer> {
         self.get_ref().0.peer()
     }

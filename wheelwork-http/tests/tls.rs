@@ -2,10 +2,12 @@
 
 use hyper::service::service_fn;
 use std::convert::Infallible;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+#[cfg(target_os = "linux")]
+use tokio::net::TcpSocket;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::task::yield_now;
 use tokio_rustls::TlsConnector;
@@ -21,8 +23,9 @@ const GET: &[u8] = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
 const CERTIFICATE: &[u8] = include_bytes!("data/certificate.pem");
 const KEY: &[u8] = include_bytes!("data/key.pem");
 
-async fn hello(_: http::Request<RequestBody>) -> Result<http::Response<String>, Infallible> {
-    Ok(http::Response::new("hello".into()))
+async fn hello(request: http::Request<RequestBody>) -> Result<http::Response<String>, Infallible> {
+    let is_large = request.uri().path() == "/large";
+    Ok(http::Response::new(if is_large { "a".repeat(20_000_000) } else { "hello".into() }))
 }
 
 /// Serves on a listener with a handshake limit of 7 s and an idle limit of 40 s.
@@ -49,6 +52,13 @@ async fn settle() {
 
 /// A server with TLS, and a socket that is connected to it.
 async fn tls_server() -> (ManualClock, Server, TcpStream) {
+    let (clock, server, address) = tls_listener().await;
+    let socket = TcpStream::connect(address).await.unwrap();
+    settle().await;
+    (clock, server, socket)
+}
+
+async fn tls_listener() -> (ManualClock, Server, SocketAddr) {
     let certificate = CertificateDer::from_pem_slice(CERTIFICATE).unwrap();
     let key = PrivateKeyDer::from_pem_slice(KEY).unwrap();
     let config = ServerConfig::builder()
@@ -58,9 +68,7 @@ async fn tls_server() -> (ManualClock, Server, TcpStream) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     let (clock, server) = start(Tls::new(listener, Arc::new(config)));
-    let socket = TcpStream::connect(address).await.unwrap();
-    settle().await;
-    (clock, server, socket)
+    (clock, server, address)
 }
 
 async fn shake_hands(socket: TcpStream) -> TlsStream<TcpStream> {
@@ -115,6 +123,32 @@ fn requests_over_tls_are_answered_and_an_idle_connection_is_closed() {
         clock.advance(SECOND);
         assert_eq!(client.read(&mut [0; 9]).await.unwrap(), 0, "with close_notify");
         assert_eq!(server.cuts(Limit::Idle), 1);
+    });
+}
+
+/// It reads 1,000 bytes each second, in records of TLS. The system of the server accepts nothing for a minute or more.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_slow_client_over_tls_is_spared() {
+    const RECORD: usize = 16 * 1024;
+    on_a_runtime(async {
+        let (clock, server, address) = tls_listener().await;
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4096).unwrap();
+        let mut client = shake_hands(socket.connect(address).await.unwrap()).await;
+        client.write_all(b"GET /large HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+        settle().await;
+        for _ in 0..30 {
+            client.read_exact(&mut [0; RECORD]).await.unwrap();
+            settle().await;
+            clock.advance(16 * SECOND);
+            settle().await;
+            assert_eq!(Limit::EVERY.map(|limit| server.cuts(limit)), [0; Limit::EVERY.len()]);
+        }
+        while server.cuts(Limit::Response) + server.cuts(Limit::ResponseRate) == 0 {
+            clock.advance(16 * SECOND); // it has stopped
+            settle().await;
+        }
     });
 }
 

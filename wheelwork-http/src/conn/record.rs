@@ -291,6 +291,11 @@ impl Record {
         }
     }
 
+    /// The client has taken bytes of its connection that h2 had sent before.
+    pub(super) fn client_took(&self, now: u64) {
+        self.live().response.progress(0, now);
+    }
+
     /// The stream's task waits. Look at `passed` afterwards.
     pub(crate) fn register_task(&self, waker: &Waker) {
         self.live().task_waker = Some(waker.clone());

@@ -121,6 +121,8 @@ pub(crate) struct Control {
 pub(super) struct Cold {
     pub(super) write: Meter,
     pub(super) flow: Flow,
+    /// What the client had not taken at the last look, and what was written since. `None` if it is not known.
+    pub(super) untaken: Option<u64>,
     /// The limits of the response that is sent, if a route has changed them.
     pub(super) response: Option<Box<RequestLimits>>,
     /// The requests with a record.
@@ -137,6 +139,7 @@ impl Default for Cold {
         Self {
             write: Meter::default(),
             flow: Flow::default(),
+            untaken: None,
             response: None,
             requests: Vec::new(),
             writer: None,
@@ -450,6 +453,6 @@ mod tests {
         let bytes = size_of::<Conn>() + 2 * size_of::<usize>();
         assert!(bytes <= 168, "{bytes} bytes");
         let bytes = size_of::<Cold>();
-        assert!(bytes <= 144, "{bytes} bytes, if needed");
+        assert!(bytes <= 160, "{bytes} bytes, if needed");
     }
 }

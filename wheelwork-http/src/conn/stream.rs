@@ -6,7 +6,7 @@
 use super::allowance::Flood;
 use super::desk::Desk;
 use super::inbound::Http2;
-use super::state::{Conn, Flags, Writing};
+use super::state::{Cold, Conn, Flags, Writing};
 use super::turn::Turn;
 use crate::error::LimitPassed;
 use crate::limit::Limit;
@@ -168,7 +168,7 @@ impl<S: Socket> Limited<S> {
 
     /// Notes the result of a write.
     #[inline]
-    fn wrote(conn: &Arc<Conn>, written: &Poll<io::Result<usize>>) {
+    fn wrote(conn: &Arc<Conn>, stream: &S, written: &Poll<io::Result<usize>>) {
         match written {
             Poll::Ready(Ok(bytes)) if *bytes > 0 => {
                 if conn.has(Flags::TUNNEL) {
@@ -177,33 +177,41 @@ impl<S: Socket> Limited<S> {
                     conn.write_progressed(*bytes);
                 }
             }
-            Poll::Pending if conn.writing() != Writing::Waits => conn.write_blocked(),
+            Poll::Pending if !conn.has(Flags::TUNNEL) => conn.write_blocked(stream.untaken()),
             _ => {}
         }
     }
 }
 
 impl Conn {
+    /// A write waits, and perhaps did before. Counts what the client has taken, while the system accepted nothing.
     #[cold]
-    fn write_blocked(self: &Arc<Self>) {
-        if self.has(Flags::TUNNEL) {
-            return;
-        }
+    fn write_blocked(self: &Arc<Self>, untaken: Option<u64>) {
         let now = self.now();
+        let writing = self.writing();
         let mut control = self.control();
         let bounds = self.write_bounds(&control);
-        let write = &mut control.cold_mut().write;
-        write.wait(now, 0);
-        let deadline = write.deadline(&bounds);
+        let cold = control.cold_mut();
+        if writing == Writing::Free {
+            cold.untaken = None; // of another response
+        }
+        let taken = cold.look(untaken, now);
+        cold.write.wait(now, 0);
+        let deadline = cold.write.deadline(&bounds);
+        // Streams of HTTP/2 that wait may have waited for that.
+        let records = if taken > 0 { control.records() } else { Vec::new() };
         drop(control);
-        self.set_writing(Writing::Waits);
-        self.arm(deadline);
+        records.iter().for_each(|record| record.client_took(now));
+        if writing != Writing::Waits {
+            self.set_writing(Writing::Waits);
+            self.arm(deadline);
+        }
     }
 
     #[cold]
     fn write_progressed(&self, bytes: usize) {
         let now = self.now();
-        self.control().cold_mut().write.progress(bytes as u64, now);
+        self.control().cold_mut().accepted(bytes as u64, now);
     }
 
     /// Everything was written. The window of the rate goes on until the request ends.
@@ -246,6 +254,32 @@ impl Conn {
             return;
         };
         self.cut_off(limit);
+    }
+}
+
+impl Cold {
+    /// The system has accepted bytes. They have moved when the client takes them, if that is known.
+    fn accepted(&mut self, bytes: u64, now: u64) {
+        let moved = match &mut self.untaken {
+            Some(untaken) => {
+                *untaken = untaken.saturating_add(bytes);
+                0
+            }
+            None => bytes,
+        };
+        self.write.progress(moved, now);
+    }
+
+    /// Counts what the client has taken since the last look, and returns it.
+    fn look(&mut self, untaken: Option<u64>, now: u64) -> u64 {
+        let before = std::mem::replace(&mut self.untaken, untaken);
+        let (Some(before), Some(untaken)) = (before, untaken) else { return 0 };
+        let taken = before.saturating_sub(untaken);
+        if taken > 0 {
+            self.write.progress(taken, now);
+            self.flow.sent += taken;
+        }
+        taken
     }
 }
 
@@ -305,9 +339,9 @@ impl<S: Socket> AsyncWrite for Limited<S> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let this = self.as_mut().project();
-        let polled = this.stream.poll_write(cx, bytes);
-        Self::wrote(&this.member.conn, &polled);
+        let mut this = self.as_mut().project();
+        let polled = this.stream.as_mut().poll_write(cx, bytes);
+        Self::wrote(&this.member.conn, &*this.stream, &polled);
         Self::follow(this.extra, &this.member.conn, &[IoSlice::new(bytes)], &polled);
         if polled.is_pending() { self.waits(Half::Writer, cx) } else { polled }
     }
@@ -317,9 +351,9 @@ impl<S: Socket> AsyncWrite for Limited<S> {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let this = self.as_mut().project();
-        let polled = this.stream.poll_write_vectored(cx, slices);
-        Self::wrote(&this.member.conn, &polled);
+        let mut this = self.as_mut().project();
+        let polled = this.stream.as_mut().poll_write_vectored(cx, slices);
+        Self::wrote(&this.member.conn, &*this.stream, &polled);
         Self::follow(this.extra, &this.member.conn, slices, &polled);
         if polled.is_pending() { self.waits(Half::Writer, cx) } else { polled }
     }
@@ -330,16 +364,15 @@ impl<S: Socket> AsyncWrite for Limited<S> {
 
     /// hyper and h2 flush when they have written everything.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = self.as_mut().project();
-        let polled = this.stream.poll_flush(cx);
-        match this.member.conn.writing() {
-            Writing::Free | Writing::Measured if polled.is_pending() => {
-                this.member.conn.write_blocked(); // TLS has a buffer of its own
+        let mut this = self.as_mut().project();
+        let polled = this.stream.as_mut().poll_flush(cx);
+        let conn = &this.member.conn;
+        if polled.is_ready() {
+            if conn.writing() != Writing::Free {
+                conn.write_flushed();
             }
-            Writing::Waits | Writing::Measured if polled.is_ready() => {
-                this.member.conn.write_flushed();
-            }
-            _ => {}
+        } else if !conn.has(Flags::TUNNEL) {
+            conn.write_blocked(this.stream.untaken()); // TLS has a buffer of its own
         }
         if polled.is_pending() { self.waits(Half::Writer, cx) } else { polled }
     }

@@ -10,6 +10,8 @@ mod http2;
 mod links;
 mod routes;
 mod shutdown;
+#[cfg(target_os = "linux")]
+mod slow_readers;
 mod stalls;
 mod tunnels;
 mod world;

@@ -104,6 +104,24 @@ impl World {
         settle().await;
     }
 
+    /// Moves the clock to the end of the limit of clients that do not read, and takes their reports. None comes before. What
+    /// was under way at the server's last look may have arrived since, and counts once.
+    pub(crate) async fn cuts_of_writes(
+        &self,
+        after: Duration,
+        count: usize,
+    ) -> Vec<(Limit, Effect)> {
+        self.pass(after - TICK).await;
+        assert_eq!(self.cuts(), [], "too early");
+        self.pass(TICK).await;
+        let mut cuts = self.cuts();
+        if cuts.len() < count {
+            self.pass(after).await;
+            cuts.extend(self.cuts());
+        }
+        cuts
+    }
+
     /// Takes the reports so far.
     pub(crate) fn cuts(&self) -> Vec<(Limit, Effect)> {
         std::mem::take(&mut self.cuts.lock().unwrap())

@@ -1,0 +1,112 @@
+//! Clients that read slowly and steadily, while the system of the server accepts nothing for a minute or more. It takes the
+//! next bytes when half of those are sent that it holds.
+
+use crate::frames::{self, window_update};
+use crate::world::{Client, SECOND, World, limits, settle, world};
+use tokio::net::TcpSocket;
+use wheelwork_http::{Effect, Limit, Limits, Rate};
+
+const GET: &str = "GET /endless HTTP/1.1\r\nhost: server\r\n\r\n";
+
+fn slow_limits() -> Limits {
+    limits().response_rate(Rate::new(500, 60 * SECOND))
+}
+
+/// A client whose system has little room.
+async fn connect(world: &World) -> Client {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let stream = socket.connect(world.address).await.unwrap();
+    settle().await;
+    Client { stream }
+}
+
+/// Reads so much in each second.
+async fn read(world: &World, client: &mut Client, bytes_per_second: usize, seconds: usize) {
+    let mut owed = 0;
+    let mut buffer = [0; 4096];
+    for _ in 0..seconds / 4 {
+        owed += 4 * bytes_per_second;
+        while owed > 0 {
+            let room = owed.min(buffer.len());
+            match client.stream.try_read(&mut buffer[..room]) {
+                Ok(read) => {
+                    assert!(read > 0, "the server has closed the connection");
+                    owed -= read;
+                }
+                Err(_) => settle().await,
+            }
+        }
+        world.pass(4 * SECOND).await;
+    }
+}
+
+async fn is_spared_while_it_reads(world: World, mut client: Client) {
+    for rate in [1000, 3000] {
+        read(&world, &mut client, rate, 400).await;
+        assert_eq!(world.cuts(), [], "{rate} bytes/s");
+    }
+}
+
+#[test]
+fn a_client_that_reads_twice_the_least_rate_is_spared() {
+    world(slow_limits(), async |world| {
+        let mut client = connect(&world).await;
+        client.send(GET).await;
+        is_spared_while_it_reads(world, client).await;
+    });
+}
+
+#[test]
+fn a_client_of_http2_that_reads_twice_the_least_rate_is_spared() {
+    world(slow_limits(), async |world| {
+        let mut client = connect(&world).await;
+        let settings = [&[0, 4][..], &0x7fff_ffff_u32.to_be_bytes()].concat();
+        let begin = [
+            frames::PREFACE,
+            &frames::frame(frames::SETTINGS, 0, 0, &settings),
+            &window_update(0, 0x7fff_0000),
+            &frames::get(1, "/endless"),
+        ];
+        client.send(begin.concat()).await;
+        is_spared_while_it_reads(world, client).await;
+    });
+}
+
+#[test]
+fn a_slow_client_that_stops_is_reset() {
+    world(slow_limits(), async |world| {
+        let mut client = connect(&world).await;
+        client.send(GET).await;
+        read(&world, &mut client, 1000, 200).await;
+        assert_eq!(world.cuts(), []);
+        // What it took since the last look counts, and so does what is under way.
+        for _ in 0..3 {
+            world.pass(29 * SECOND).await;
+        }
+        let cuts = world.cuts();
+        assert!(
+            matches!(cuts[..], [(Limit::Response | Limit::ResponseRate, Effect::Close)]),
+            "{cuts:?}"
+        );
+        assert!(client.is_closed().await);
+    });
+}
+
+/// Each look finds that it has taken something, but not enough.
+#[test]
+fn a_client_that_reads_half_of_the_least_rate_is_reset() {
+    world(slow_limits(), async |world| {
+        let mut client = connect(&world).await;
+        client.send(GET).await;
+        let mut buffer = [0; 1000];
+        let mut seconds = 0;
+        while world.server.cuts(Limit::ResponseRate) == 0 {
+            let _ = client.stream.try_read(&mut buffer);
+            world.pass(4 * SECOND).await;
+            seconds += 4;
+            assert!(seconds <= 130, "two windows");
+        }
+        assert_eq!(world.cuts(), [(Limit::ResponseRate, Effect::Close)]);
+    });
+}
