@@ -35,7 +35,9 @@ pub(crate) struct Meter {
     /// What all streams of the connection had moved at the begin of this window.
     before: u64,
     /// How often the pause was prolonged since the last progress, because others had their turns.
-    turns: usize,
+    turns: u32,
+    /// The window before this one has kept the least rate.
+    is_kept: bool,
 }
 
 /// What the streams of a connection do together. Those of HTTP/1 are alone.
@@ -105,7 +107,7 @@ impl Meter {
     pub(crate) fn judge(&mut self, bounds: &Bounds, now: u64, all: Together) -> Option<Limit> {
         if self.pause_at(bounds) <= now {
             self.turns += 1;
-            if self.turns >= all.streams || !self.is_link_used(bounds, now, all.moved) {
+            if self.turns as usize >= all.streams || !self.is_link_used(bounds, now, all.moved) {
                 return Some(bounds.pause.1);
             }
             self.last = now;
@@ -118,7 +120,8 @@ impl Meter {
             return Some(bounds.rate.1);
         }
         let Self { last, turns, .. } = *self;
-        *self = Self { since: now, last, turns, before: all.moved, ..Self::default() };
+        *self =
+            Self { since: now, last, turns, before: all.moved, is_kept: true, ..Self::default() };
         None
     }
 
@@ -128,10 +131,14 @@ impl Meter {
         u128::from(moved) * 1_000_000_000 >= u128::from(rate.bytes_per_second) * nanos
     }
 
-    /// Whether the streams of the connection keep the least rate, if there is one.
+    /// Whether the streams of the connection keep the least rate, if there is one. A window that has just begun tells
+    /// nothing yet: if the one before has kept the rate, its own end judges.
     fn is_link_used(&self, bounds: &Bounds, now: u64, all: u64) -> bool {
         let waited = self.waited + now.saturating_sub(self.since);
-        bounds.rate.0.is_some_and(|rate| self.moved_at_least(rate, u128::from(waited), all))
+        bounds
+            .rate
+            .0
+            .is_some_and(|rate| self.is_kept || self.moved_at_least(rate, u128::from(waited), all))
     }
 
     fn pause_at(&self, bounds: &Bounds) -> u64 {
@@ -245,6 +252,19 @@ mod tests {
             meter.wait(SECOND, 0);
             assert_eq!(meter.judge(&bounds, 6 * SECOND, two(moved)), Some(Limit::Body));
         }
+    }
+
+    /// The link moves twice the least rate, in grains of a second.
+    #[test]
+    fn a_pause_that_ends_just_after_the_begin_of_a_window_may_go_on() {
+        let bounds = bounds(Some(15), Some((100, 10)));
+        let mut meter = Meter::default();
+        let together = |moved| Together { moved, streams: 100 };
+        meter.wait(SECOND, 0);
+        meter.progress(1, 6 * SECOND + SECOND / 2);
+        assert_eq!(meter.judge(&bounds, 11 * SECOND, together(2_000)), None);
+        assert_eq!(meter.judge(&bounds, 21 * SECOND, together(4_000)), None);
+        assert_eq!(meter.judge(&bounds, 21 * SECOND + SECOND / 2, together(4_000)), None);
     }
 
     #[test]
