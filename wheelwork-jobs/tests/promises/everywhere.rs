@@ -5,6 +5,7 @@ use crate::on_every_store;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant, SystemTime};
+use tokio_postgres::{Config, NoTls};
 use wheelwork_jobs::store::{Claim, ClaimedLimited, End, Insert, KindLimits, NodeId, Outcome};
 use wheelwork_jobs::{Job, Jobs, JobsBuilder, Kind, NewJob, Postgres, Rate, Retry, Store};
 
@@ -248,7 +249,8 @@ async fn a_claim_that_waits_does_not_count_from_the_past() {
     let url = server.database();
     let store = Postgres::new(&url).unwrap();
     let first = fill(&store, (0..20).map(job)).await;
-    let late = Postgres::new(&url).unwrap();
+    // Its limit is long, so that the wait for a lock does not end by itself.
+    let late = Postgres::with(url.parse::<Config>().unwrap(), NoTls, ms(600_000));
     let second = late.join(None, &[], HOUR).await.unwrap().node;
     let mut user = connect(&url).await;
     let limits = KindLimits { concurrency: Some(3), rate: None };
