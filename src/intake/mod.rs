@@ -4,7 +4,6 @@
 //! here: one atomic word in a slot decides how its timeout ends.
 //!
 //! - `slot`: one timeout, its phases, the word that decides between them, and the cell of its task
-//! - `overflow`: the pins that a slot's own word cannot count
 //! - `chunk`: 62 slots, their owner, and the free ones
 //! - `pin`: what keeps a slot and its chunk: the pins of handles, runs and futures, and free slots
 //! - `owner`: the part of an arena that only its thread uses
@@ -35,7 +34,6 @@ mod known_chunks;
 mod limit;
 #[cfg(all(test, loom))]
 mod model;
-mod overflow;
 mod owner;
 mod pending;
 #[allow(unsafe_code)] // the file explains why
@@ -57,6 +55,7 @@ pub(crate) use pin::{Armed, Collected, Emptied, EmptiedSlots, FreeSlots, Payload
 pub(crate) use registry::Registry;
 pub(crate) use release::{Release, Step};
 pub(crate) use slot::{
-    Cancel, Claim, Claimed, Moved, Phase, Runs, Slot, TakenBack, UNKNOWN, version_of,
+    Cancel, Claim, Claimed, Moved, Phase, Runs, SEQUENCE_SHIFT, Slot, TakenBack, UNKNOWN,
+    version_of,
 };
 pub(crate) use sweep_request::{DEAD_ALLOWED, DEAD_PER_CHECK};

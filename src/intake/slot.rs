@@ -31,11 +31,11 @@
 //!
 //! | field of the tag | bits | means |
 //! |---|---|---|
-//! | sequence number | 44 | the order in which one thread scheduled; the low 16 bits are the version |
+//! | sequence number | 41 | the order in which one thread scheduled; the low 16 bits are the version |
 //! | `repeats` | 1 | the timeout is periodic, or has gone on before; constant during a run |
 //! | `gone_on` | 1 | the timeout has gone on after a run |
 //! | `once` | 1 | the task never goes on after a run |
-//! | pins | 16 | the number of pins. At 65,535 the tag is *full*, and `overflow` counts the others |
+//! | pins | 20 | the number of pins. At 1,048,575 it stays for ever: the slot is never Free again, nor its chunk dropped |
 //!
 //! Orderings: a move into New or Filed writes the payload before it releases the state. A move out
 //! of them acquires the state before it reads the payload. A decrement of the pins releases. A thread
@@ -63,7 +63,6 @@
 //! 6. Running and Denied belong to the runner. Others can only change Running to Denied, and they do not
 //!    if the timeout runs once: a cancel has no effect on its run.
 
-use super::overflow;
 use crate::base::sync::{AtomicU64, Ordering, UnsafeCell};
 use crate::time::tick::{DEADLINE_STEP, NEVER};
 use std::mem::MaybeUninit;
@@ -172,11 +171,11 @@ impl State {
 const _: () =
     assert!(DEADLINE_STEP == Phase::Returned as u64 + 1, "the phase has the bits of a step");
 
-const PINS: u64 = (1 << 16) - 1;
-const ONCE: u64 = 1 << 16;
-const GONE_ON: u64 = 1 << 17;
-const REPEATS: u64 = 1 << 18;
-pub(super) const SEQUENCE_SHIFT: u32 = 20;
+const PINS: u64 = (1 << 20) - 1;
+const ONCE: u64 = 1 << 20;
+const GONE_ON: u64 = 1 << 21;
+const REPEATS: u64 = 1 << 22;
+pub(crate) const SEQUENCE_SHIFT: u32 = 23;
 
 /// The number of pins of a timeout that was just scheduled: the handle's pin and the live pin.
 const PINS_AT_FIRST: u64 = 2;
@@ -660,22 +659,7 @@ impl<P> Slot<P> {
     /// Adds a pin. The caller already has one.
     pub(super) fn pin(&self) {
         let more = |tag| (tag & PINS != PINS).then(|| tag + 1);
-        let relaxed = Ordering::Relaxed;
-        while self.tag.fetch_update(relaxed, relaxed, more).is_err() {
-            if self.pin_beyond() {
-                return;
-            }
-        }
-    }
-
-    /// Adds a pin if the tag is full. See `overflow`.
-    #[cold]
-    fn pin_beyond(&self) -> bool {
-        overflow::with(self.address(), |beyond| {
-            let is_full = self.tag.load(Ordering::Relaxed) & PINS == PINS;
-            *beyond += u64::from(is_full);
-            is_full
-        })
+        let _ = self.tag.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     }
 
     /// Removes `pins` pins of the caller. Returns true if they were the last ones: the slot is then
@@ -698,30 +682,8 @@ impl<P> Slot<P> {
     #[inline(never)]
     fn unpin_shared(&self, pins: u64) -> bool {
         let fewer = |tag: u64| (tag & PINS != PINS).then(|| tag - pins);
-        match self.tag.fetch_update(Ordering::AcqRel, Ordering::Acquire, fewer) {
-            Ok(before) => before & PINS == pins,
-            Err(_) => self.unpin_full(pins),
-        }
-    }
-
-    /// Like `unpin_shared`, if the tag was full. See `overflow`.
-    #[cold]
-    #[inline(never)]
-    fn unpin_full(&self, pins: u64) -> bool {
-        let is_full = overflow::with(self.address(), |beyond| {
-            let is_full = self.tag.load(Ordering::Relaxed) & PINS == PINS;
-            if is_full {
-                let rest = pins.saturating_sub(*beyond);
-                *beyond = beyond.saturating_sub(pins);
-                self.tag.fetch_sub(rest, Ordering::AcqRel);
-            }
-            is_full
-        });
-        !is_full && self.unpin_shared(pins)
-    }
-
-    fn address(&self) -> usize {
-        std::ptr::from_ref(self).addr()
+        let before = self.tag.fetch_update(Ordering::AcqRel, Ordering::Acquire, fewer);
+        before.is_ok_and(|tag| tag & PINS == pins)
     }
 }
 

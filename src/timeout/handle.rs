@@ -22,10 +22,8 @@ use std::time::{Duration, Instant};
 /// its timer alive: when the last [`HashedWheelTimer`](crate::HashedWheelTimer) is dropped, all pending
 /// timeouts are cancelled.
 ///
-/// Every method is O(1) and waits for no lock. (If more than 65,000 handles to one timeout exist at one
-/// time, a clone and a drop of one of them take a lock for a short time.) Until it is dropped, a handle
-/// keeps 40 bytes of its timer's
-/// memory in use, even after the end of the timeout.
+/// Every method is O(1) and waits for no lock. Until it is dropped, a handle keeps 40 bytes of its timer's memory in
+/// use, even after the end of the timeout. (A timeout that has a million handles at one time keeps 2.6 KB for ever.)
 ///
 /// # Examples
 ///

@@ -20,14 +20,14 @@
 //! A's chunk. Or B is due after this pass. So a timeout that is overdue when it is scheduled counts as due in
 //! the next tick.
 //!
-//! A sequence number wraps after 2^44 timeouts of one thread, which takes days even if it does nothing else.
+//! A sequence number wraps after 2^41 timeouts of one thread, which takes days even if it does nothing else.
 
-use crate::intake::is_look;
+use crate::intake::{SEQUENCE_SHIFT, is_look};
 use crate::wheel::Token;
 use std::cmp::Ordering;
 
 /// The bits of an order that have the number of the arena. The sequence number is above them.
-const ARENA_BITS: u32 = 20;
+const ARENA_BITS: u32 = SEQUENCE_SHIFT;
 const ARENA: u64 = (1 << ARENA_BITS) - 1;
 
 /// Where a timeout stands in the order of its thread: its sequence number, and the number of its arena.
@@ -35,7 +35,7 @@ const ARENA: u64 = (1 << ARENA_BITS) - 1;
 pub(super) struct Order(u64);
 
 impl Order {
-    /// `sequence` has zeros in its low 20 bits.
+    /// `sequence` has zeros in its low `SEQUENCE_SHIFT` bits.
     #[inline]
     pub(super) fn new(sequence: u64, arena: u32) -> Self {
         Self(sequence | u64::from(arena) & ARENA)
