@@ -97,11 +97,6 @@ fn stop_behind(count: u64) {
     row(&format!("stop behind {count} zero delays"), &format!("{each:.0} ns each"), "-");
 }
 
-fn stop_without_patience(count: u32) {
-    let refused = (0..count).filter(|_| timer(8).stop_timeout(Duration::ZERO).is_err()).count();
-    row("stop_timeout(0) on a timer that runs nothing", &format!("{refused} of {count}"), "0");
-}
-
 fn main() {
     let divisor = std::env::args().find_map(|arg| arg.parse().ok()).unwrap_or(1).max(1);
     row("attack", "reached", "should be");
@@ -111,5 +106,4 @@ fn main() {
     far_timeouts(1, "far ones", 3_000_000 / divisor);
     far_timeouts(512, "in buckets", 3_000_000 / divisor);
     stop_behind(20_000_000 / divisor);
-    stop_without_patience(500);
 }

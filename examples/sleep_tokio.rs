@@ -32,7 +32,7 @@ async fn run(timer: HashedWheelTimer) -> Result<(), Box<dyn Error + Send + Sync>
     for task in tasks.collect::<Vec<_>>() {
         task.await?;
     }
-    let unprocessed = timer.stop_async().await;
+    let unprocessed = timer.stop_async().await?;
     println!("1000 tasks have slept; left when the timer stopped: {}", unprocessed.len());
     Ok(())
 }

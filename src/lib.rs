@@ -88,8 +88,8 @@
 //! 9. **No call hangs**, except where its documentation says for what it waits.
 //!    [`stop`](HashedWheelTimer::stop) waits for the task that runs on the worker at that moment, and for
 //!    the end of the worker's thread. [`stop_timeout`](HashedWheelTimer::stop_timeout) never waits longer
-//!    than its limit. It fails only if a task keeps the worker busy until then, and it names that task's
-//!    timeout. A stop inside a task on the worker is an error. [`build`](Builder::build) fails if the
+//!    than its limit, and then names the task that keeps the worker busy. A stop inside a task on the worker, or
+//!    in a forked child, is an error. [`build`](Builder::build) fails if the
 //!    thread cannot start. No destructor of this crate waits.
 //! 10. **Extremes are ordinary**: [`Duration::ZERO`](std::time::Duration::ZERO) means the next tick,
 //!     [`Duration::MAX`](std::time::Duration::MAX) means never, and a wheel can have one bucket.
@@ -117,9 +117,7 @@
 //!
 //! - [`stop`](HashedWheelTimer::stop): until the task that runs on the worker returns. Await
 //!   [`stop_async`](HashedWheelTimer::stop_async) instead.
-//! - [`stop_timeout`](HashedWheelTimer::stop_timeout): at most for its limit, and with
-//!   [`Duration::ZERO`](std::time::Duration::ZERO) not at all. Taking out the returned timeouts takes
-//!   additional time, in proportion to their number.
+//! - [`stop_timeout`](HashedWheelTimer::stop_timeout): at most for its limit.
 //! - [`ThreadPool::join`](executor::ThreadPool::join): until the queued jobs have run.
 //! - [`ManualClock`]: each move of the time, until the worker has caught up.
 //!
@@ -201,8 +199,8 @@ pub use timeout::{
     Timeout, TimerTask, Unprocessed, task_fn,
 };
 pub use timer::{
-    BuildError, Builder, HashedWheelTimer, RefusalReason, ScheduleError, StopError, WeakTimer,
-    WheelKind,
+    BuildError, Builder, BusyTask, HashedWheelTimer, RefusalReason, ScheduleError, StopError,
+    WeakTimer, WheelKind,
 };
 #[cfg(not(any(loom, shuttle)))]
 pub use timer::{InstallError, global, install_global, try_global};

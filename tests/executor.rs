@@ -317,16 +317,12 @@ fn a_limit_holds_for_all_threads_together() {
 #[test]
 fn stop_errors_say_what_was_expected() {
     assert!(StopError::FromWorker.to_string().contains("expected another thread"));
-    let (timer, _clock) = manual();
-    let timeout = timer.new_timeout(|| (), TICK).unwrap();
     let thread = "conn-timer".to_owned();
-    let held_up = |timeout| {
-        StopError::StillRunning { limit: ms(5), thread: thread.clone(), timeout }.to_string()
-    };
-    let said =
-        "the timer has not stopped within 5ms: its thread \"conn-timer\" is busy with a task";
-    assert_eq!(held_up(Some(timeout)), said);
-    assert!(!held_up(None).contains("task"), "nobody knows of one");
+    let idle = StopError::StillRunning { limit: ms(5), thread, task: None };
+    let said = "the timer has not stopped within 5ms: its thread \"conn-timer\" is about to end";
+    assert_eq!(idle.to_string(), said);
+    let forked = StopError::Forked { process: 4711 }.to_string();
+    assert!(forked.contains("process 4711"), "{forked}");
 }
 
 #[test]

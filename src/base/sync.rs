@@ -48,19 +48,6 @@ pub(crate) use std::{thread, thread_local};
 use std::sync::{PoisonError, TryLockError};
 use std::time::Instant;
 
-/// A sequentially consistent fence directly after a successful read-modify-write, with acquire and
-/// release, of the same thread. On x86, each read-modify-write is a locked instruction, which is such a
-/// fence itself (Intel's manual, volume 3, 10.2.2). So there it only has to keep the compiler from
-/// reordering.
-#[inline]
-pub(crate) fn fence_after_exchange() {
-    if cfg!(any(target_arch = "x86", target_arch = "x86_64")) && !cfg!(any(loom, shuttle, miri)) {
-        std::sync::atomic::compiler_fence(Ordering::SeqCst);
-    } else {
-        fence(Ordering::SeqCst);
-    }
-}
-
 /// A mutex that ignores poisoning.
 pub(crate) struct Mutex<T>(imp::Mutex<T>);
 
@@ -188,6 +175,13 @@ mod model {
 
         pub(crate) fn take(&self) -> T {
             std::mem::take(&mut *self.0.lock())
+        }
+
+        pub(crate) fn load(&self) -> T
+        where
+            T: Copy,
+        {
+            *self.0.lock()
         }
     }
 

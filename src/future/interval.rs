@@ -106,7 +106,7 @@ pub struct ZeroPeriod;
 ///     assert!(due <= timer.now());
 /// }
 /// beat.reset_after(Duration::from_secs(60)); // a long pause
-/// timer.stop_async().await;
+/// timer.stop_async().await?;
 /// assert_eq!(beat.tick().await, None);
 /// assert!(beat.was_stopped());
 /// # Ok(())

@@ -1,7 +1,7 @@
 //! `Stop`: the end of a timer, without blocking the thread that waits for it.
 
 use crate::timeout::Unprocessed;
-use crate::timer::HashedWheelTimer;
+use crate::timer::{HashedWheelTimer, StopError};
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,6 +14,12 @@ impl HashedWheelTimer {
     /// not wait for the end of the worker's thread, nor for the drop of the thread-locals there. An async
     /// task that is polled on the worker may await it too.
     ///
+    /// # Errors
+    ///
+    /// In a forked child, as [`stop`](Self::stop).
+    ///
+    /// # Cancellation
+    ///
     /// If the future is dropped after its first poll and before it is ready, the timer still ends. The
     /// unprocessed timeouts go to the next stop, or are cancelled when the last handle is dropped.
     ///
@@ -25,7 +31,7 @@ impl HashedWheelTimer {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let timer = wheelwork::HashedWheelTimer::new()?;
     /// timer.new_timeout(|| println!("goodbye"), Duration::from_secs(60))?;
-    /// for unprocessed in timer.stop_async().await {
+    /// for unprocessed in timer.stop_async().await? {
     ///     unprocessed.run();
     /// }
     /// assert!(timer.is_stopped());
@@ -50,7 +56,7 @@ impl HashedWheelTimer {
 /// let timer = HashedWheelTimer::new()?;
 /// timer.new_timeout(|| (), Duration::from_secs(60))?;
 /// let stop: Stop = timer.stop_async(); // the first poll closes the timer
-/// let unprocessed: Vec<Unprocessed> = stop.await;
+/// let unprocessed: Vec<Unprocessed> = stop.await?;
 /// assert_eq!(unprocessed.len(), 1);
 /// # Ok(())
 /// # }
@@ -63,13 +69,14 @@ pub struct Stop {
 }
 
 impl Future for Stop {
-    type Output = Vec<Unprocessed>;
+    type Output = Result<Vec<Unprocessed>, StopError>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Vec<Unprocessed>> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Self { timer, number } = &mut *self;
-        timer.control().begin_stop();
-        let unprocessed = timer.control().progress.poll_finished(number, cx.waker());
-        unprocessed.map_or(Poll::Pending, Poll::Ready)
+        let control = timer.stoppable()?;
+        control.begin_stop();
+        let unprocessed = control.progress.poll_finished(number, cx.waker());
+        unprocessed.map_or(Poll::Pending, |unprocessed| Poll::Ready(Ok(unprocessed)))
     }
 }
 

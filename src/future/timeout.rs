@@ -111,7 +111,7 @@ impl<F: Future> TimedFutureExt for F {}
 ///
 /// # let timer = wheelwork::HashedWheelTimer::new()?;
 /// let answer = timer.timeout(Duration::from_secs(5), std::future::pending::<u32>());
-/// timer.stop_async().await;
+/// timer.stop_async().await?;
 /// match answer.await {
 ///     Ok(answer) => println!("{answer}"),
 ///     Err(TimeoutError::Elapsed) => println!("too late"),

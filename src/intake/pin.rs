@@ -293,37 +293,21 @@ impl<P: Payload> Drop for Pin<P> {
 }
 
 impl<P: Payload> Chunk<P> {
-    /// Claims a timeout for its run, as `Slot::claim_if`.
+    /// Claims a timeout for its run, as `Slot::claim`.
     #[inline(always)] // the claim stays in registers
-    pub(crate) fn claim_if(
+    pub(crate) fn claim(
         self: &Arc<Self>,
         offset: usize,
         version: u16,
         tick_start: u64,
-        may_run: impl FnOnce() -> bool,
     ) -> Claim<(Claimed<P>, Runner<P>)> {
-        match self.slot(offset).claim_if(version, tick_start, may_run) {
+        match self.slot(offset).claim(version, tick_start) {
             Claim::Dead => Claim::Dead,
             Claim::NotYet { deadline, filed } => Claim::NotYet { deadline, filed },
             Claim::Due(claimed) => {
                 Claim::Due((claimed, Runner(Armed::new(self, offset | RUNS).into_pin())))
             }
         }
-    }
-
-    /// A further pin on a timeout that the worker runs, or hands to the executor. `None` if it does not run.
-    ///
-    /// # Safety
-    ///
-    /// The worker has named the slot's timeout, and does not finish it before the return.
-    pub(crate) unsafe fn pin_running(self: &Arc<Self>, offset: usize) -> Option<Pin<P>> {
-        // Only a claimed slot can be pinned here. Before the claim, the slot may be freed and reused.
-        if !self.slot(offset).phase().runs() {
-            return None;
-        }
-        self.slot(offset).pin();
-        let pin = Armed::new(self, offset).into_pin();
-        Some(pin).filter(|pin| pin.slot().phase().runs()) // an executor's job may have finished it
     }
 }
 
@@ -514,17 +498,5 @@ impl<P: Payload> Pin<P> {
     pub(crate) fn claim(&self, version: u16, tick_start: u64) -> Claim<(Claimed<P>, Runner<P>)> {
         let chunk = self.chunk().counted().expect("it is pinned");
         chunk.claim(self.offset(), version, tick_start)
-    }
-}
-
-#[cfg(test)]
-impl<P: Payload> Chunk<P> {
-    pub(crate) fn claim(
-        self: &Arc<Self>,
-        offset: usize,
-        version: u16,
-        tick_start: u64,
-    ) -> Claim<(Claimed<P>, Runner<P>)> {
-        self.claim_if(offset, version, tick_start, || true)
     }
 }

@@ -165,6 +165,7 @@ impl<P: Payload> Registry<P> {
     }
 
     /// The chunk with this number.
+    #[cfg(test)]
     pub(crate) fn chunk(&self, id: u32) -> Option<Arc<Chunk<P>>> {
         let arenas = self.arenas.lock();
         arenas.iter().find_map(|arena| arena.chunks.lock().get(&id).cloned())

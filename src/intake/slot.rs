@@ -444,14 +444,9 @@ impl<P> Slot<P> {
     }
 
     /// Claims a timeout for its run, if the slot has this `version` and the deadline is not after
-    /// `tick_start`. Calls `may_run` before the claim. If that returns false, the slot does not change.
+    /// `tick_start`.
     #[inline]
-    pub(super) fn claim_if(
-        &self,
-        version: u16,
-        tick_start: u64,
-        may_run: impl FnOnce() -> bool,
-    ) -> Claim<Claimed<P>> {
+    pub(super) fn claim(&self, version: u16, tick_start: u64) -> Claim<Claimed<P>> {
         let mut state = self.load();
         let tag = self.tag.load(Ordering::Relaxed);
         if version_of(tag) != version {
@@ -461,31 +456,16 @@ impl<P> Slot<P> {
             // Set while the timeout is pending, so that it is constant during the run.
             self.retag(|tag| if tag & GONE_ON == 0 { tag } else { tag | REPEATS });
         }
-        let is_due = |state: State| state.is_pending() && state.rounded() <= tick_start;
-        if is_due(state) {
-            if !may_run() {
-                return Claim::Dead;
+        while state.is_pending() {
+            if state.rounded() > tick_start {
+                return Claim::NotYet { deadline: state.deadline(), filed: state.is(Phase::Filed) };
             }
-            loop {
-                match self.exchange(state, state.with(Phase::Running)) {
-                    Ok(()) => return Claim::Due(Claimed::of((self.take(), state))),
-                    Err(now) if is_due(now) => state = now,
-                    Err(now) => {
-                        state = now;
-                        break;
-                    }
-                }
+            match self.exchange(state, state.with(Phase::Running)) {
+                Ok(()) => return Claim::Due(Claimed::of((self.take(), state))),
+                Err(now) => state = now,
             }
         }
-        if !state.is_pending() {
-            return Claim::Dead;
-        }
-        Claim::NotYet { deadline: state.deadline(), filed: state.is(Phase::Filed) }
-    }
-
-    #[cfg(test)]
-    pub(super) fn claim(&self, version: u16, tick_start: u64) -> Claim<Claimed<P>> {
-        self.claim_if(version, tick_start, || true)
+        Claim::Dead
     }
 
     /// Ends a pending timeout for a stop, as Returned or Cancelled. Its live pin and its payload, which stays

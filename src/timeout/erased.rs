@@ -34,10 +34,11 @@ pub(crate) struct Erased {
     calls: &'static Calls,
 }
 
-/// The functions for a task of one type.
-struct Calls {
+/// What is known of a task of one type, and the functions for it.
+pub(crate) struct Calls {
     /// The type of the task.
     task_type: fn() -> TypeId,
+    type_name: fn() -> &'static str,
     run: unsafe fn(Bytes, &Pin<Erased>) -> Next<Erased>,
     cancelled: unsafe fn(Bytes, &Pin<Erased>),
     give: unsafe fn(Bytes, &mut dyn Any) -> Result<(), Erased>,
@@ -83,6 +84,11 @@ impl Erased {
         Self { bytes, calls: Calls::of::<C>() }
     }
 
+    #[inline]
+    pub(crate) fn calls(&self) -> &'static Calls {
+        self.calls
+    }
+
     /// Whether the task only wakes a waker.
     #[inline]
     pub(crate) fn only_wakes(&self) -> bool {
@@ -125,9 +131,14 @@ impl Drop for Erased {
 }
 
 impl Calls {
+    pub(crate) fn type_name(&self) -> &'static str {
+        (self.type_name)()
+    }
+
     const fn of<C: Content>() -> &'static Self {
         &Self {
             task_type: TypeId::of::<C::Task>,
+            type_name: std::any::type_name::<C::Task>,
             run: run::<C>,
             cancelled: cancelled::<C>,
             give: give::<C>,

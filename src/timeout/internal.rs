@@ -1,9 +1,8 @@
 //! Internal timeouts: timeouts that the crate schedules for itself. The idle manager uses them.
 //!
 //! Users do not see them: no limit refuses one, no count and no metric includes it, and no stop returns
-//! it. When the timer ends, the worker's thread cancels the internal timeouts. No other thread cancels
-//! them, even if it has emptied the slots, because a stop with a limit must not wait for their tasks.
-//! The worker's thread also wakes the wakers of [`future`](crate::future), for the same reason.
+//! it. When the timer ends, the worker's thread cancels them after it has reported the end, because a stop must not
+//! wait for their tasks.
 //!
 //! All internal timeouts of a timer are in one arena, which belongs to no thread. Their chunk marks them
 //! as internal, so they cost the users' timeouts nothing. A lock guards the owner of the arena. It may be
@@ -19,19 +18,12 @@ use crate::intake::{Moved, Owner, Registry, TakenBack};
 use crate::metrics::Counts;
 use std::time::Instant;
 
-/// The internal timeouts of one timer.
-pub(crate) struct Internals(Mutex<State>);
-
-struct State {
-    /// The owner of their arena. `None` before the first timeout and after the end.
-    owner: Option<Owner<Erased>>,
-    /// The tasks that the end of the timer has taken out of the slots, for the worker's thread.
-    left: Vec<(Erased, Timeout)>,
-}
+/// The internal timeouts of one timer: the owner of their arena. `None` before the first timeout and after the end.
+pub(crate) struct Internals(Mutex<Option<Owner<Erased>>>);
 
 impl Internals {
     pub(crate) fn new() -> Self {
-        Self(Mutex::new(State { owner: None, left: Vec::new() }))
+        Self(Mutex::new(None))
     }
 
     pub(crate) fn schedule<T: TimerTask>(
@@ -41,11 +33,11 @@ impl Internals {
         deadline: u64,
         admit: Admit,
     ) -> Result<Internal, (T, Refusal)> {
-        let mut state = self.0.lock();
-        if state.owner.is_none() && !registry.gate.is_closed() {
-            state.owner = Owner::of_internals(registry);
+        let mut owner = self.0.lock();
+        if owner.is_none() && !registry.gate.is_closed() {
+            *owner = Owner::of_internals(registry);
         }
-        match &mut state.owner {
+        match &mut *owner {
             Some(owner) => {
                 schedule_in(&registry.context, owner, task, deadline, admit).map(Internal)
             }
@@ -53,21 +45,10 @@ impl Internals {
         }
     }
 
-    /// Stores the tasks that the end of the timer has taken out of the slots, for `end`: internal ones,
-    /// and those that only wake a waker.
-    pub(crate) fn leave(&self, left: Vec<(Erased, Timeout)>) {
-        self.0.lock().left = left;
-    }
-
-    /// Cancels the timeouts that `leave` stored. The worker's thread calls it after the timer has ended.
+    /// Gives up their arena. The worker's thread calls it after the timer has ended.
     pub(crate) fn end(&self) {
-        let ended = {
-            let mut state = self.0.lock();
-            (state.owner.take(), std::mem::take(&mut state.left))
-        };
-        let (owner, left) = ended; // the lock is released: the tasks may take it
-        drop(owner);
-        left.into_iter().for_each(|(task, timeout)| timeout.tell_cancelled(task));
+        let owner = self.0.lock().take();
+        drop(owner); // the lock is released
     }
 }
 

@@ -37,7 +37,7 @@ mod task_fn;
 mod this_thread;
 mod unprocessed;
 
-pub(crate) use erased::Erased;
+pub(crate) use erased::{Calls, Erased};
 pub use error::RescheduleError;
 pub use guard::CancelOnDrop;
 pub use handle::Timeout;

@@ -1,17 +1,16 @@
 //! The errors of the timer's methods. A refused task comes back inside its error.
 
 use crate::base::refused::Refused;
-use crate::timeout::Timeout;
 use crate::wheel::{LevelSizeError, WheelSizeError};
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Why a timer could not be built.
 ///
 /// # Examples
 ///
 /// ```
-/// # use std::time::Duration;
+/// # use std::time::{Duration, Instant};
 /// use wheelwork::{BuildError, HashedWheelTimer};
 ///
 /// let tick_duration = Duration::from_micros(10);
@@ -99,7 +98,7 @@ impl From<LevelSizeError> for BuildError {
 /// # Examples
 ///
 /// ```
-/// # use std::time::Duration;
+/// # use std::time::{Duration, Instant};
 /// # use wheelwork::{HashedWheelTimer, RefusalReason, ScheduleError, Timeout};
 /// type Boxed = Box<dyn FnOnce() + Send>;
 ///
@@ -142,7 +141,7 @@ pub enum ScheduleError<T = Box<dyn FnOnce() + Send>> {
 /// # Examples
 ///
 /// ```
-/// # use std::time::Duration;
+/// # use std::time::{Duration, Instant};
 /// use wheelwork::{HashedWheelTimer, RefusalReason, Timeout};
 ///
 /// /// `?` keeps the reason and drops the task.
@@ -254,23 +253,64 @@ pub enum StopError {
     /// from another thread, or with [`stop_async`](crate::HashedWheelTimer::stop_async).
     #[error("stop was called by a task on the timer's own worker: expected another thread")]
     FromWorker,
-    /// The worker was still busy with a task at the end of the limit. The timer is closed and accepts no
-    /// more timeouts. Call `stop` or `stop_timeout` again to get the unprocessed ones.
-    #[error("the timer has not stopped within {limit:?}: its thread {thread:?} {}", state(timeout))]
+    /// The timer had not ended at the end of the limit. It is closed and accepts no more timeouts. Call `stop` or
+    /// `stop_timeout` again to get the unprocessed ones.
+    #[error("the timer has not stopped within {limit:?}: its thread {thread:?} {}", state(task))]
     StillRunning {
         /// The limit that the caller gave.
         limit: Duration,
         /// The name of the worker's thread; see [`Builder::thread_name`](crate::Builder::thread_name).
         thread: String,
-        /// The timeout whose task the worker is running, or is handing to an executor that blocks.
-        /// `None` if the worker was no longer busy just after the limit.
-        timeout: Option<Timeout>,
+        /// The task that the worker is running, or is handing to an executor that blocks. `None` if it was busy with
+        /// none just after the limit.
+        task: Option<BusyTask>,
+    },
+    /// This process was forked from the one that has the worker's thread.
+    #[error(
+        "the timer's worker is in process {process}: expected a stop there, not in a forked child"
+    )]
+    Forked {
+        /// The process that has the worker's thread.
+        process: u32,
     },
 }
 
-fn state(timeout: &Option<Timeout>) -> &'static str {
-    match timeout {
-        Some(_) => "is busy with a task",
-        None => "was busy at that moment",
+/// A task that keeps the worker busy.
+///
+/// # Examples
+///
+/// ```
+/// use std::{sync::mpsc, time::Duration};
+/// use wheelwork::{HashedWheelTimer, StopError};
+///
+/// let timer = HashedWheelTimer::builder().tick_duration(Duration::from_millis(1)).build()?;
+/// let (begun, has_begun) = mpsc::channel();
+/// let (release, released) = mpsc::channel::<()>();
+/// let hangs = move || {
+///     begun.send(()).unwrap();
+///     let _ = released.recv();
+/// };
+/// timer.new_timeout(hangs, Duration::ZERO)?;
+/// has_begun.recv()?;
+/// let error = timer.stop_timeout(Duration::from_millis(10)).unwrap_err();
+/// let StopError::StillRunning { task: Some(task), .. } = error else { panic!("{error}") };
+/// assert!(task.type_name.ends_with("{{closure}}") && task.since < timer.now());
+/// # drop(release);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BusyTask {
+    /// The name of its type, as of [`std::any::type_name`]. That of a closure says where it is.
+    pub type_name: &'static str,
+    /// Since when it runs, by the timer's clock. If it has just begun, this is the last time that the worker has read,
+    /// up to 16 tasks before.
+    pub since: Instant,
+}
+
+fn state(task: &Option<BusyTask>) -> String {
+    match task {
+        Some(task) => format!("is busy with a task of the type {}", task.type_name),
+        None => "is about to end".to_owned(),
     }
 }

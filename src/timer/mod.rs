@@ -21,7 +21,7 @@ mod stop;
 mod weak;
 
 pub use builder::{Builder, WheelKind};
-pub use error::{BuildError, RefusalReason, ScheduleError, StopError};
+pub use error::{BuildError, BusyTask, RefusalReason, ScheduleError, StopError};
 #[cfg(not(any(loom, shuttle)))]
 pub use global::{InstallError, global, install_global, try_global};
 pub use handle::HashedWheelTimer;

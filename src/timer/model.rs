@@ -135,8 +135,9 @@ fn rule_01_admission_against_two_stops() {
 
 /// An internal timeout against a stop. It is refused, or the worker's thread cancels it. No stop returns
 /// it, and no count shows it.
-fn an_internal_timeout_against(stop: fn(&HashedWheelTimer)) {
-    check_up_to(1, move || {
+#[test]
+fn an_internal_timeout_against_a_stop() {
+    check_up_to(1, || {
         let clock = ManualClock::new();
         let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
         let producer = {
@@ -147,26 +148,13 @@ fn an_internal_timeout_against(stop: fn(&HashedWheelTimer)) {
             })
         };
         let (control, worker) = (timer.0.control.clone(), worker_of(&timer));
-        stop(&timer);
+        assert_eq!(stop(&timer), 0);
         let accepted = producer.join().unwrap();
         worker.join().unwrap();
         assert_eq!(ends.cancelled.load(Ordering::Relaxed), accepted);
         let counts = &control.context.counts.internals;
         assert_eq!(counts.scheduled.get() - counts.taken_back.get(), accepted as u64);
         accounted_for(&control, &Ends::default(), 0, 0);
-    });
-}
-
-#[test]
-fn an_internal_timeout_against_a_stop() {
-    an_internal_timeout_against(|timer| assert_eq!(stop(timer), 0));
-}
-
-#[test]
-fn an_internal_timeout_against_a_stop_that_does_not_wait() {
-    an_internal_timeout_against(|timer| {
-        let left = timer.stop_timeout(Duration::ZERO).expect("the worker runs nothing");
-        assert!(left.is_empty());
     });
 }
 
@@ -508,40 +496,5 @@ fn rule_09_no_run_that_catches_up_is_missed() {
         runner.join().unwrap();
         let returned = stop(&timer);
         accounted_for(&timer.0.control, &ends, returned, 2);
-    });
-}
-
-/// A thread asks for the worker's running timeout while that run ends and its slot is reused. The result
-/// is the timeout that ran, or none.
-fn the_running_timeout_is_never_the_next(with: fn(Builder) -> Builder) {
-    let clock = ManualClock::new();
-    let (timer, ends) = (built(clock.clone(), with), Arc::new(Ends::default()));
-    let first = clock.now() + TICK;
-    drop(timer.new_timeout_at(counted(&ends), first).map_err(drop).expect("it is open"));
-    let mover = spawn(move || clock.advance(TICK));
-    let next = timer.new_timeout(counted(&ends), TICK * 9);
-    if let Some(running) = timer.0.control.running() {
-        let begun = running.is_expired() || running.deadline() != Some(first);
-        let next = next.as_ref().ok().and_then(Timeout::deadline);
-        assert!(begun && (next.is_none() || running.deadline() != next), "{running:?}");
-    }
-    mover.join().unwrap();
-    let accepted = 1 + usize::from(next.is_ok());
-    let returned = stop(&timer);
-    drop(next);
-    accounted_for(&timer.0.control, &ends, returned, accepted);
-}
-
-#[test]
-fn the_running_timeout_is_never_the_next_in_its_slot() {
-    check_up_to(2, || {
-        the_running_timeout_is_never_the_next(|builder| builder);
-    });
-}
-
-#[test]
-fn the_timeout_handed_over_is_never_the_next_in_its_slot() {
-    check_up_to(2, || {
-        the_running_timeout_is_never_the_next(|builder| builder.executor(run_here));
     });
 }

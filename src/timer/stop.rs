@@ -1,10 +1,11 @@
 //! Stopping: what `stop`, `stop_timeout` and the drop of the last handle promise. How a timer ends is in
 //! `worker/end`.
 
-use super::error::StopError;
+use super::error::{BusyTask, StopError};
 use super::handle::{Handle, HashedWheelTimer};
 use crate::base::sync::thread::JoinHandle;
 use crate::timeout::{Unprocessed, forget};
+use crate::worker::Control;
 use std::time::{Duration, Instant};
 
 impl HashedWheelTimer {
@@ -28,16 +29,13 @@ impl HashedWheelTimer {
     ///
     /// # In a forked child
     ///
-    /// A child of `fork` has a copy of the timer, but not its worker's thread: nothing expires there, and the
-    /// drop of the last handle cancels nothing. A stop of any kind ends the copy itself. It waits for nothing,
-    /// and returns what is pending in the child. A task that ran during the fork is not among it, and the
-    /// executor is not dropped. As with every lock, this is safe only if no other thread of the parent was
-    /// within a call of the timer during the fork. The parent's timer is not affected.
+    /// A child of `fork` has a copy of the timer, but not its worker's thread: nothing expires there, a stop of any kind
+    /// is an error, and the drop of the last handle cancels nothing. The parent's timer is not affected.
     ///
     /// # Errors
     ///
-    /// If a task on the timer's own worker calls it, because the worker would wait for itself. Two timers
-    /// whose tasks stop each other would wait for ever. Use [`stop_timeout`](Self::stop_timeout) in such tasks.
+    /// If a task on the timer's own worker calls it, because the worker would wait for itself, and in a forked child. Two
+    /// timers whose tasks stop each other would wait for ever. Use [`stop_timeout`](Self::stop_timeout) in such tasks.
     ///
     /// # Examples
     ///
@@ -55,24 +53,15 @@ impl HashedWheelTimer {
         self.stop_until(None)
     }
 
-    /// Stops the timer as [`stop`](Self::stop) does, but waits for at most `limit`. It waits neither for
-    /// the end of the worker's thread nor for the drop of the executor.
-    ///
-    /// It fails only if a task keeps the worker busy. If the worker runs no task and hands none over, the
-    /// call ends the timer itself, without the worker. This works even with a limit of zero, and even if
-    /// the worker's thread does not get a processor.
-    ///
-    /// # Blocking
-    ///
-    /// The call never waits longer than `limit` for a task. To end the returned timeouts and to sort them takes
-    /// additional time, about proportional to their number. If another thread has begun to do so, the call
-    /// waits for that thread.
+    /// Stops the timer as [`stop`](Self::stop) does, but waits for at most `limit`, whatever the worker does. A limit of
+    /// zero asks once whether the timer has ended. The call waits neither for the end of the worker's thread nor for the
+    /// drop of the executor.
     ///
     /// # Errors
     ///
-    /// The errors of `stop`, and [`StopError::StillRunning`] if the worker is still busy with a task. This error has
-    /// the thread's name and the task's timeout. The timer is closed anyway, and nothing more runs after that task.
-    /// Pending timeouts stay pending until the task ends. Call again to get them.
+    /// The errors of `stop`, and [`StopError::StillRunning`] if the timer has not ended by then. It says which task
+    /// keeps the worker busy. The timer is closed anyway, and nothing more runs after that task. Call again to get the
+    /// unprocessed timeouts.
     ///
     /// # Examples
     ///
@@ -82,7 +71,7 @@ impl HashedWheelTimer {
     /// # let timer = HashedWheelTimer::builder().tick_duration(Duration::from_millis(1)).build()?;
     /// # let (begun, has_begun) = mpsc::channel();
     /// # let (release, released) = mpsc::channel::<()>();
-    /// let hanging = timer.new_timeout(
+    /// timer.new_timeout(
     ///     move || {
     ///         begun.send(()).unwrap();
     ///         let _ = released.recv(); // blocks the worker
@@ -91,7 +80,9 @@ impl HashedWheelTimer {
     /// )?;
     /// # has_begun.recv()?;
     /// match timer.stop_timeout(Duration::from_millis(10)) {
-    ///     Err(StopError::StillRunning { timeout, .. }) => assert_eq!(timeout, Some(hanging)),
+    ///     Err(StopError::StillRunning { task: Some(task), .. }) => {
+    ///         println!("{} runs since {:?}", task.type_name, task.since);
+    ///     }
     ///     other => panic!("{other:?}"),
     /// }
     /// # drop(release);
@@ -101,31 +92,36 @@ impl HashedWheelTimer {
         self.stop_until(Some(limit))
     }
 
+    /// The control of a timer whose worker is in this process.
+    pub(crate) fn stoppable(&self) -> Result<&Control, StopError> {
+        let control = self.control();
+        match control.is_forked() {
+            true => Err(StopError::Forked { process: control.process }),
+            false => Ok(control),
+        }
+    }
+
     fn stop_until(&self, limit: Option<Duration>) -> Result<Vec<Unprocessed>, StopError> {
-        let control = &*self.0.control;
+        let control = self.stoppable()?;
         if control.context.alarm.parker().is_current_thread() {
             return Err(StopError::FromWorker);
         }
         control.begin_stop();
+        // A limit beyond the last `Instant` is no limit.
+        let until = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let unprocessed = control.progress.wait_finished(until);
         if let Some(limit) = limit {
-            // A limit beyond the last `Instant` is no limit.
-            let until = Instant::now().checked_add(limit);
-            let running = || StopError::StillRunning {
+            return unprocessed.ok_or_else(|| StopError::StillRunning {
                 limit,
                 thread: control.context.name().to_owned(),
-                timeout: control.running(),
-            };
-            return control.finish_until(until).ok_or_else(running);
-        }
-        let unprocessed = control.progress.wait_finished(None).unwrap_or_default();
-        if control.is_forked() {
-            return Ok(unprocessed); // there is no thread to join
+                task: control.running().map(|(type_name, since)| BusyTask { type_name, since }),
+            });
         }
         // The drop of the executor and of the values that tasks have stored in the thread may take
         // longer than any limit. A panic there ends with the thread.
         let thread = self.0.thread.lock().take();
         thread.map(JoinHandle::join);
-        Ok(unprocessed)
+        Ok(unprocessed.unwrap_or_default())
     }
 
     /// Whether the timer has ended after a stop: nothing runs on its worker any more, and no more jobs

@@ -50,9 +50,8 @@ impl<W: Exact> Worker<W> {
                 break;
             }
             match self.claim(token) {
-                Claim::Dead => self.end_naming(),
+                Claim::Dead => {}
                 Claim::NotYet { deadline, filed } => {
-                    self.end_naming();
                     let token = if filed {
                         Some(token)
                     } else {
@@ -62,8 +61,8 @@ impl<W: Exact> Worker<W> {
                     let later = self.gate().scale.tick_not_before(deadline);
                     token.into_iter().for_each(|token| self.filing.put_off(later, token, tick));
                 }
-                Claim::Due(claimed) => {
-                    self.hand_over(claimed, now);
+                Claim::Due((claimed, runner)) => {
+                    self.hand_over(claimed, runner, now);
                     self.ran += 1;
                     until_read -= 1;
                     if until_read == 0 {
@@ -73,7 +72,7 @@ impl<W: Exact> Worker<W> {
             }
         }
         self.gate().set_next_tick(self.filing.current_tick());
-        self.end_naming();
+        self.control.running.end();
         self.freed.give_back();
         if self.ran >= DEAD_PER_CHECK {
             // Fewer timeouts are pending now, so the dead entries may outnumber them.
@@ -136,92 +135,46 @@ impl<W: Exact> Worker<W> {
         self.filing.settle(token, Standing::Later(tick), present);
     }
 
-    /// Claims a timeout. Before the claim, names it in place of the timeout that ran last.
+    /// Claims a timeout.
     #[inline(always)] // the claim stays in registers
-    pub(super) fn claim(&mut self, token: Token) -> Claim<Claimed<Erased>> {
-        let Self { control, chunks, named, due, .. } = self;
-        let (context, running) = (&control.context, &control.running);
+    pub(super) fn claim(&self, token: Token) -> Claim<(Claimed<Erased>, Runner<Erased>)> {
+        let Self { control, chunks, due, .. } = self;
         let Some((chunk, offset)) = chunks.chunk(token) else {
             return Claim::Dead;
         };
-        let mut began = false;
-        let claim = chunk.claim_if(offset, token.version, due.start, || {
-            began = running.begin(named.is_some(), token.index);
-            began
-        });
-        match claim {
-            Claim::Due((claimed, run)) => {
-                if !chunk.internal {
-                    control.gate.ended(1); // first, so whoever sees it ended also sees the freed permit
-                }
-                context.counts.claimed(chunk.internal, claimed.filed);
-                if let Some(before) = named.replace(run) {
-                    running.let_go();
-                    self.finish(before);
-                }
-                Claim::Due(claimed)
+        let claim = chunk.claim(offset, token.version, due.start);
+        if let Claim::Due((claimed, _)) = &claim {
+            if !chunk.internal {
+                control.gate.ended(1); // first, so whoever sees it ended also sees the freed permit
             }
-            Claim::NotYet { deadline, filed } => {
-                if began {
-                    self.clear_name(); // another thread has moved the timeout meanwhile
-                }
-                Claim::NotYet { deadline, filed }
-            }
-            Claim::Dead => {
-                if began {
-                    self.clear_name(); // another thread has ended the timeout meanwhile
-                }
-                Claim::Dead
-            }
+            control.context.counts.claimed(chunk.internal, claimed.filed);
         }
-    }
-
-    /// Clears the name, if there is one.
-    #[inline]
-    pub(super) fn end_naming(&mut self) {
-        if self.named.is_some() {
-            self.clear_name();
-        }
-    }
-
-    #[cold]
-    fn clear_name(&mut self) {
-        self.control.running.end();
-        if let Some(named) = self.named.take() {
-            self.finish(named);
-        }
-    }
-
-    /// Removes the worker's pin from a timeout that is not named any more.
-    #[inline(always)]
-    fn finish(&mut self, named: Runner<Erased>) {
-        if let Some(slot) = named.finish_and_unpin() {
-            self.freed.add(slot);
-        }
+        claim
     }
 
     /// Hands the claimed task to the executor, or runs it inline if there is no executor. Files its timeout
     /// again if it goes on. A task that only wakes a waker always runs inline, so that an executor that
     /// is busy or refuses it does not delay the wake-up.
     #[inline]
-    fn hand_over(&mut self, claimed: Claimed<Erased>, now: u64) {
+    fn hand_over(&mut self, claimed: Claimed<Erased>, mut runner: Runner<Erased>, now: u64) {
         let Claimed { payload: task, deadline, .. } = claimed;
-        let Self { control, reports, named, dispatch, .. } = self;
-        let Some(named) = named else { return };
-        if !named.pin().chunk().internal {
+        let Self { control, reports, freed, dispatch, .. } = self;
+        control.running.begin(task.calls(), now);
+        if !runner.pin().chunk().internal {
             let late = now.saturating_sub(deadline);
             control.context.counts.worker.late_by(late);
             reports.late_by(late);
         }
-        if let Some(dispatch) = dispatch.as_mut().filter(|_| !task.only_wakes()) {
-            let job = Job::new(task, named.hand_over());
+        let goes_on = if let Some(dispatch) = dispatch.as_mut().filter(|_| !task.only_wakes()) {
+            let job = Job::new(task, runner.hand_over());
             let stopping = || control.gate.is_closed();
             dispatch.hand(job, &control.context.counts.worker, stopping);
-            return;
-        }
-        if let Some(goes_on) = run_on_worker(named, task) {
-            self.file_again(goes_on);
-        }
+            None
+        } else {
+            run_on_worker(&mut runner, task)
+        };
+        runner.finish_and_unpin().into_iter().for_each(|slot| freed.add(slot));
+        goes_on.into_iter().for_each(|goes_on| self.file_again(goes_on));
     }
 
     /// Files the entry of a timeout that goes on. Its deadline is not before the floor, so its tick comes after

@@ -17,8 +17,8 @@
 //! - `release`: drops empty chunks
 //! - `report`: warns of refusals, of a backlog, and of timeouts that run late
 //! - `sleep`: drops dead entries that would be next, and sleeps until the next live one
-//! - `end`: how the timer ends: the thread from its start to its end, closing, emptying, the report, and
-//!   publishing the running timeout
+//! - `running`: what the worker is busy with, for other threads
+//! - `end`: how the timer ends: the thread from its start to its end, closing, emptying and the report
 
 mod drain;
 mod end;
@@ -26,6 +26,7 @@ mod expire;
 mod look;
 mod release;
 mod report;
+mod running;
 mod sleep;
 mod sweep;
 #[cfg(all(test, not(any(loom, shuttle))))]
@@ -37,7 +38,7 @@ pub(crate) use end::{Control, Ending, run_thread};
 use crate::base::sync::{Arc, Ordering, fence};
 use crate::executor::Dispatch;
 use crate::intake::context::{Context, Gate};
-use crate::intake::{CatchUp, Collected, DEAD_ALLOWED, KnownChunks, Release, Runner};
+use crate::intake::{CatchUp, Collected, DEAD_ALLOWED, KnownChunks, Release};
 use crate::time::Pace;
 use crate::timeout::Erased;
 use crate::wheel::{Batch, Due, Exact, Filing, Token};
@@ -61,8 +62,6 @@ pub(crate) struct Worker<W> {
     freed: Collected<Erased>,
     /// The index of the slot that was prefetched last.
     prefetched: u32,
-    /// The timeout that the worker has claimed and named (see `end/running`).
-    named: Option<Runner<Erased>>,
     /// Entries of missed runs of inline tasks, which the next pass files.
     missed: Vec<CatchUp>,
     /// The number of runs, and of chunks filed, since the last check whether a sweep is worth its cost.
@@ -110,7 +109,6 @@ impl<W: Exact> Worker<W> {
             to_file: Vec::new(),
             freed: Collected::default(),
             prefetched: 0,
-            named: None,
             missed: Vec::new(),
             ran: 0,
             releasing: None,

@@ -3,8 +3,7 @@
 use super::drain::DRAIN_CAP;
 use super::sweep::LOOKUPS_PER_PASS;
 use super::{Control, Ending, Worker, run_thread};
-use crate::base::sync::{Arc, AtomicBool, Ordering};
-use crate::executor::{Dispatch, Executor, Job, OnRefusal};
+use crate::base::sync::Arc;
 use crate::intake::context::Context;
 use crate::intake::{
     CatchUp, Chunk, Claim, DEAD_ALLOWED, Owner, Phase, Registry, Runs, SLOTS, Slot, locate,
@@ -18,7 +17,7 @@ use crate::wheel::{
 use std::convert::identity;
 use std::num::NonZeroU64;
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The length of a tick in nanoseconds. It equals the step in which slots keep deadlines.
 const TICK: u64 = 8;
@@ -145,7 +144,6 @@ fn next_due(worker: &mut Worker<impl Exact>, last: u64) -> Vec<Token> {
 fn run_next(worker: &mut Worker<impl Exact>, last: u64) -> usize {
     let due = next_due(worker, last);
     due.iter().for_each(|&token| assert!(matches!(worker.claim(token), Claim::Due(_))));
-    worker.end_naming();
     due.len()
 }
 
@@ -643,63 +641,9 @@ fn a_claimed_timeout_leaves_room_within_the_limit() {
     assert_eq!(worker.gate().begins(), Err(1));
     assert!(matches!(worker.claim(due), Claim::Due(_)));
     assert_eq!((worker.context().counts.totals().pending(), worker.gate().begins()), (0, Ok(())));
-    worker.end_naming();
 }
 
-/// A timeout that an executor has run may have gone on and be pending when `running` is called.
-#[test]
-fn only_a_running_timeout_is_named() {
-    let mut worker = worker();
-    let mut producer = Producer::of(&worker);
-    producer.schedule(2);
-    assert!(worker.control.running().is_none());
-    file_all(&mut worker);
-    let due = all_due(&mut worker)[1];
-    let (control, token) = (worker.control.clone(), due);
-    assert!(control.running.begin(false, token.index));
-    assert!(control.running().is_none(), "the named timeout is pending");
-    control.running.end();
-    assert!(matches!(worker.claim(due), Claim::Due(_)));
-    assert!(control.running().is_some_and(|running| running.is_expired()));
-    control.running.end();
-    assert!(control.running().is_none(), "the run is over");
-    let run = worker.named.take().expect("it is claimed");
-    assert!(run.finish_and_unpin().is_none(), "its handle still pins the slot");
-}
-
-/// A defect has left a name. If it stayed, a stop would wait for a run that has ended, here until the drop of
-/// the executor returns.
-#[test]
-fn rule_09_the_name_left_by_a_dead_worker_is_cleared() {
-    struct Stops(Arc<Control>, Arc<AtomicBool>);
-    impl Executor for Stops {
-        fn execute(&self, job: Job) -> Result<(), Job> {
-            Err(job)
-        }
-    }
-    impl Drop for Stops {
-        fn drop(&mut self) {
-            let stopped = self.0.finish_until(Some(Instant::now()));
-            self.1.store(stopped.is_some_and(|left| left.len() == 1), Ordering::Relaxed);
-        }
-    }
-    let mut worker = worker();
-    let mut producer = Producer::of(&worker);
-    producer.schedule(1);
-    file_all(&mut worker);
-    let token = all_due(&mut worker)[0];
-    let (control, stopped) = (worker.control.clone(), Arc::new(AtomicBool::new(false)));
-    let executor = Arc::new(Stops(control.clone(), stopped.clone()));
-    worker.dispatch = Some(Dispatch { executor, on_refusal: OnRefusal::default() });
-    assert!(control.running.begin(false, token.index));
-    control.gate.close();
-    assert!(control.finish_until(Some(Instant::now())).is_none(), "a task seems to run");
-    worker.end();
-    assert!(stopped.load(Ordering::Relaxed));
-    assert!(!control.running.begin(false, token.index), "the timer has ended");
-}
-
-/// When the name of a timeout that goes on is cleared, the worker removes its pin.
+/// The worker removes its own pin after each run.
 #[test]
 fn rule_04_a_timeout_that_goes_on_frees_its_slot_in_the_end() {
     struct Again;
@@ -746,9 +690,8 @@ fn rule_07_runs_that_catch_up_run_in_the_order_of_ticks() {
     assert_eq!(tokens.iter().map(|token| token.index).collect::<Vec<_>>(), [10, 20, 30]);
 }
 
-/// A failed claim leaves no name behind. With one, the worker could not claim anything more.
 #[test]
-fn only_a_successful_claim_names_its_timeout() {
+fn only_what_is_due_and_pending_is_claimed() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule(3);
@@ -760,8 +703,7 @@ fn only_a_successful_claim_names_its_timeout() {
     assert!(
         matches!(worker.claim(due[1]), Claim::NotYet { deadline, filed: true } if deadline == (DUE + 1) * TICK)
     );
-    assert!(matches!(worker.claim(due[2]), Claim::Due(_)));
-    let run = worker.named.take().expect("it is claimed");
+    let Claim::Due((_, run)) = worker.claim(due[2]) else { panic!("it is due") };
     assert!(run.finish_and_unpin().is_none(), "its handle still pins the slot");
 }
 
@@ -883,23 +825,6 @@ fn rule_05_a_worker_that_panics_leaves_a_closed_timer() {
 fn rule_05_a_worker_whose_end_panics_leaves_a_closed_timer() {
     a_worker_that_dies_leaves_a_closed_timer(true, Phase::Returned);
     a_worker_that_dies_leaves_a_closed_timer(true, Phase::Cancelled);
-}
-
-/// A stop that ends the timer in the worker's place also takes timeouts that are due.
-#[test]
-fn rule_01_nothing_is_claimed_after_the_timer_has_ended() {
-    let mut worker = worker();
-    let mut producer = Producer::of(&worker);
-    producer.schedule(1);
-    file_all(&mut worker);
-    let due = all_due(&mut worker);
-    let control = worker.control.clone();
-    control.gate.close();
-    assert_eq!(control.finish_until(Some(Instant::now())).map(|left| left.len()), Some(1));
-    assert!(!control.running.begin(false, due[0].index), "nothing runs after a stop");
-    assert!(matches!(worker.claim(due[0]), Claim::Dead));
-    assert!(control.running().is_none());
-    assert_eq!(producer.slot(0).phase(), Phase::Returned);
 }
 
 /// After the closing, a due timeout stays in its slot, where the end finds it.

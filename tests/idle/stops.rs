@@ -77,7 +77,7 @@ fn rule_01_a_stop_reports_each_connection_whatever_becomes_of_its_list() {
 /// A stop with a limit does not wait for the callbacks. They come from the worker's thread.
 #[test]
 fn rule_09_a_stop_with_a_limit_reports_on_the_worker() {
-    for limit in [Duration::ZERO, ms(10)] {
+    for limit in [ms(60_000), Duration::MAX] {
         let (timer, _clock) = manual_with(HashedWheelTimer::builder().thread_name("the worker"));
         let (release, blocked) = std::sync::mpsc::channel::<()>();
         let (blocked, told) = (Mutex::new(blocked), Record::new());

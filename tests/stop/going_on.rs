@@ -111,7 +111,7 @@ fn rule_01_a_later_stop_returns_what_the_first_could_not_wait_for() {
     let (timer, alive) = timer(|builder| builder);
     let (timeout, gate, seen) = running(&timer);
     let error = timer.stop_timeout(ms(1)).unwrap_err();
-    assert!(matches!(error, StopError::StillRunning { timeout: Some(t), .. } if t == timeout));
+    assert!(matches!(error, StopError::StillRunning { task: Some(_), .. }));
     gate.open();
     assert_eq!(timer.stop_timeout(ms(60_000)).unwrap().len(), 1);
     assert_eq!((timer.metrics().returned, seen.take()), (1, vec!["run"]));

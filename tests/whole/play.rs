@@ -500,7 +500,7 @@ fn stop(world: &World, number: usize, how: Stop) {
             let mut poll = || stop.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             loop {
                 match poll() {
-                    Poll::Ready(returned) => break Ok(returned),
+                    Poll::Ready(stopped) => break stopped,
                     Poll::Pending if how == Stop::Leave => return,
                     Poll::Pending => env::work(1),
                 }

@@ -138,7 +138,10 @@ fn history(seen: &Arc<Seen>) {
         thread::spawn(move || {
             (0..wait).for_each(|_| thread::yield_now());
             let bell = Arc::new(Bell::default());
-            assert!(bell.block_on(&mut timer.stop_async()).is_empty(), "no sleep is returned");
+            assert!(
+                bell.block_on(&mut timer.stop_async()).unwrap().is_empty(),
+                "no sleep is returned"
+            );
         })
     };
     while running.load(SeqCst) > 0 {

@@ -302,7 +302,7 @@ fn history(seen: &Arc<Seen>) {
         thread::spawn(move || {
             (0..wait).for_each(|_| thread::yield_now());
             let bell = Arc::new(Bell::default());
-            assert!(bell.block_on(&mut world.timer.stop_async()).is_empty());
+            assert!(bell.block_on(&mut world.timer.stop_async()).unwrap().is_empty());
             world.close();
         })
     });

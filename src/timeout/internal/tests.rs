@@ -42,7 +42,7 @@ fn rule_01_no_public_count_shows_an_internal_timeout() {
     assert_eq!(Arc::strong_count(&held), 1);
 }
 
-/// Emptying takes them out of their slots, and `end` drops their tasks. No stop returns them.
+/// Emptying takes them out of their slots. No stop returns them.
 #[test]
 fn the_end_of_the_timer_cancels_internal_timeouts() {
     let (timer, held) = (timer(), Arc::new(()));
@@ -57,9 +57,9 @@ fn the_end_of_the_timer_cancels_internal_timeouts() {
             left.push((task, Timeout::from(pin)));
         }
     });
-    internals.leave(left);
     assert_eq!((timeouts.len(), Arc::strong_count(&held)), (100, 101));
     internals.end();
+    drop(left);
     assert_eq!(Arc::strong_count(&held), 1);
     assert!(!timeouts.iter().any(Internal::is_alive));
     assert_eq!(registry.context.counts.snapshot().cancelled, 0);

@@ -1,16 +1,16 @@
 //! A `Control` has what only the timer's own handles and its worker share: the registry, the progress of the end,
-//! the internal timeouts and the running one. Both end the timer through it.
+//! the internal timeouts, and what runs. The handles close the timer through it, and the worker ends it.
 
 use super::emptying::empty;
 use super::progress::Progress;
-use super::running::Running;
 use crate::base::logging::warning;
 use crate::base::sync::{Arc, thread_local};
+use crate::intake::Registry;
 use crate::intake::context::{Gate, SharedContext};
-use crate::intake::{Registry, locate};
 use crate::time::tick::NEVER;
 use crate::time::{FollowingTimer, Jobs};
-use crate::timeout::{Erased, Internals, Timeout, Unprocessed};
+use crate::timeout::{Calls, Erased, Internals, Unprocessed};
+use crate::worker::running::Running;
 use std::cell::Cell;
 use std::time::Instant;
 
@@ -21,16 +21,16 @@ pub(crate) struct Control {
     pub(crate) registry: Arc<Registry<Erased>>,
     pub(crate) progress: Progress<Unprocessed>,
     pub(crate) internals: Internals,
-    pub(in crate::worker) running: Running,
+    pub(in crate::worker) running: Running<Calls>,
     /// The process in which the worker's thread exists.
-    process: u32,
+    pub(crate) process: u32,
 }
 
 impl Control {
     pub(crate) fn new(registry: Arc<Registry<Erased>>) -> Self {
         let (context, gate) = (registry.context.clone(), registry.gate.clone());
         let (progress, internals) = (Progress::new(context.clone()), Internals::new());
-        let (running, process) = (Running::default(), std::process::id());
+        let (running, process) = (Running::new(), std::process::id());
         Self { context, gate, registry, progress, internals, running, process }
     }
 
@@ -40,10 +40,10 @@ impl Control {
         std::process::id() != self.process && !self.context.alarm.parker().is_current_thread()
     }
 
-    /// Closes the timer, so that its worker ends it. In a forked child, ends it here.
+    /// Closes the timer, so that its worker ends it.
     pub(crate) fn begin_stop(&self) {
         self.gate.close();
-        if self.is_forked() { self.end() } else { self.context.alarm.call() }
+        self.context.alarm.call();
     }
 
     /// Closes the timer and cancels its pending timeouts, since nobody is left to collect them.
@@ -67,48 +67,25 @@ impl Control {
         uncollected.into_iter().for_each(Unprocessed::cancel);
     }
 
-    /// Ends the timer in the place of its worker's thread, or on it. The tasks that wake wakers, and those of
-    /// internal timeouts, come after the end is reported, so that no stop with a limit waits for them.
+    /// Ends the remaining timeouts and reports the end. The tasks that wake wakers, and those of internal timeouts, come
+    /// afterwards, so that no stop waits for them.
     fn end(&self) {
-        self.finish();
-        self.progress.wait_emptied(); // a stop that empties the slots leaves tasks to this thread
+        let mut left = Vec::new();
+        let uncollected = self.progress.finish(|end| {
+            let (unprocessed, own) = empty(&self.registry, end);
+            left = own;
+            unprocessed
+        });
+        self.cancel_uncollected(uncollected);
         self.internals.end();
+        left.into_iter().for_each(|(task, timeout)| timeout.tell_cancelled(task));
         self.progress.wake_waiting();
     }
 
-    /// Ends the remaining timeouts and reports the end. Does nothing if a thread has begun to do so.
-    fn finish(&self) {
-        let uncollected = self.progress.finish(|end| empty(&self.registry, &self.internals, end));
-        self.cancel_uncollected(uncollected);
-    }
-
-    /// Ends the timer in the worker's place if the worker is not busy.
-    fn finish_if_idle(&self) {
-        if self.running.close_if_idle() {
-            self.finish();
-        }
-    }
-
-    /// Waits until the timer has ended, or ends it in the worker's place. A stop with a limit calls it
-    /// after `begin_stop`. Returns `None` if the worker is busy until the limit.
-    pub(crate) fn finish_until(&self, limit: Option<Instant>) -> Option<Vec<Unprocessed>> {
-        self.finish_if_idle();
-        self.progress.wait_finished(limit).or_else(|| {
-            self.finish_if_idle();
-            self.progress.wait_finished(limit)
-        })
-    }
-
-    /// A handle to the timeout that the worker is busy with.
-    #[allow(unsafe_code)] // the protocol of `running` is not one of types
-    pub(crate) fn running(&self) -> Option<Timeout> {
-        self.running.ask(|index| {
-            let (id, offset) = locate(index);
-            let chunk = self.registry.chunk(id as u32)?;
-            // SAFETY: the worker does not finish the named timeout while this thread asks (see `running`).
-            let pin = unsafe { chunk.pin_running(offset) };
-            pin.map(Timeout::from)
-        })
+    /// The type of the task that the worker is busy with, and since when.
+    pub(crate) fn running(&self) -> Option<(&'static str, Instant)> {
+        let (task, since) = self.running.get()?;
+        Some((task.type_name(), self.gate.time.instant_at(since)))
     }
 }
 
@@ -169,6 +146,3 @@ pub(super) fn mark_worker() {
 fn on_a_worker() -> bool {
     ON_A_WORKER.with(Cell::get)
 }
-
-#[cfg(all(test, loom))]
-mod model;

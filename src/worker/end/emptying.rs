@@ -1,23 +1,21 @@
 //! Emptying: what the end of a timer does with the timeouts that are pending.
 
 use crate::intake::{Emptied, EmptiedSlots, Phase, Registry, SLOTS};
-use crate::timeout::{Erased, Internals, Timeout, Unprocessed};
+use crate::timeout::{Erased, Timeout, Unprocessed};
 
 /// Ends the remaining timeouts and returns them ordered by deadline. Their tasks stay in their slots, and
-/// only numbers are sorted. Timeouts that only wake a waker, and internal ones, are left to the worker's
-/// thread.
+/// only numbers are sorted. Those that only wake a waker, and internal ones, are returned apart, with their tasks.
 pub(super) fn empty(
     registry: &Registry<Erased>,
-    internals: &Internals,
     end: Phase,
-) -> Vec<Unprocessed> {
+) -> (Vec<Unprocessed>, Vec<(Erased, Timeout)>) {
     let (mut chunks, mut found) = (Vec::<EmptiedSlots<Erased>>::new(), Vec::<[u64; 2]>::new());
-    let mut for_worker = Vec::new();
+    let mut own = Vec::new();
     registry.empty(end, |mut emptied| {
         for offset in emptied.offsets() {
             if emptied.chunk().internal || emptied.is(offset, Erased::only_wakes) {
                 let taken = emptied.take(offset).map(Emptied::take);
-                for_worker.extend(taken.map(|(task, pin)| (task, Timeout::from(pin))));
+                own.extend(taken.map(|(task, pin)| (task, Timeout::from(pin))));
             } else {
                 let deadline = emptied.chunk().slot(offset).deadline();
                 found.push([deadline, (chunks.len() * SLOTS + offset) as u64]);
@@ -26,13 +24,12 @@ pub(super) fn empty(
         chunks.push(emptied);
     });
     // After they were counted as returned, so that no count is too low.
-    for_worker.iter().for_each(|(_, timeout)| timeout.cancel_returned());
-    internals.leave(for_worker);
+    own.iter().for_each(|(_, timeout)| timeout.cancel_returned());
     found.sort_unstable();
     let unprocessed = |[_deadline, at]: [u64; 2]| {
         let at = at as usize;
         let emptied = chunks[at / SLOTS].take(at % SLOTS).expect("each slot is found once");
         Unprocessed::new(emptied)
     };
-    found.into_iter().map(unprocessed).collect() // in the same memory
+    (found.into_iter().map(unprocessed).collect(), own) // in the same memory
 }

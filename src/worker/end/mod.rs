@@ -5,30 +5,22 @@
 //!
 //! - A *closed* timer admits no timeout, and its worker leaves its loop (`Worker::run`).
 //! - To *empty* the slots is to end all pending timeouts: they are returned, or cancelled if nobody is left to
-//!   collect them. To *finish* the timer is to empty the slots and to report the end. It happens once.
+//!   collect them. To *finish* the timer is to empty the slots and to report the end. The worker's thread does it once,
+//!   at its end, for whatever reason (`Ending`). If a build fails, there is no
+//!   worker, and the builder's thread does it.
 //! - A timeout is *unprocessed* if the emptying has returned it.
 //!
 //! | state | where | says | a test that fails without it |
 //! |---|---|---|---|
 //! | CLOSED | `intake/context` | a stop, the drop of the last handle, or the end of the worker has closed the timer | `rule_01_admission_against_close` |
 //! | CANCELS | `intake/context` | the last handle was dropped, also after a stop that gave up waiting | `rule_01_a_drop_leaves_no_timeout_uncollected` |
-//! | EMPTIED | `intake/context` | a thread has begun to empty the slots | `rule_01_close_against_a_run_that_goes_on` |
-//! | Emptying, with its process | `progress` | the same, for the threads that wait and for a forked child | `rule_09_a_stop_and_the_worker_both_finish`, `rule_01_a_forked_child_*` |
-//! | Finished | `progress` | the unprocessed timeouts are reported | `rule_09_two_threads_stop_one_timer` |
-//! | the name, and `asking` | `running` | the worker is busy with a timeout | `a_handle_to_the_running_timeout_does_not_affect_the_next` |
-//! | CLOSED as the name | `running` | the worker claims nothing more | `rule_09_a_stop_in_the_workers_place_against_a_run` |
+//! | EMPTIED | `intake/context` | the worker has begun to empty the slots | `rule_01_close_against_a_run_that_goes_on` |
+//! | finished | `progress` | the unprocessed timeouts are reported | `rule_09_two_threads_stop_one_timer` |
 //! | `process` | `control` | where the worker's thread exists | `tests/fork.rs` |
 //! | `ON_A_WORKER` | `control` | this thread must not wait for a worker | `rule_09_workers_do_not_wait_for_each_other` |
 //!
-//! | finishes the timer | when |
-//! |---|---|
-//! | the worker | at its end, for whatever reason, after the drop of its executor (`Ending`) |
-//! | a build that fails | at its end, since there is no worker (`Ending` too) |
-//! | a stop with a limit | if the worker runs no task and hands none over (`Control::finish_if_idle`) |
-//! | a stop in a forked child | always, since the worker's thread is in the parent (`Control::begin_stop`) |
-//!
-//! Internal timeouts, those that only wake a waker, and the wakers that wait for the end are always left to the
-//! worker's thread, which cancels or wakes them last (`Control::end`).
+//! Internal timeouts, those that only wake a waker, and the wakers that wait for the end come after the report, so that
+//! no stop waits for them (`Control::end`).
 //!
 //! **Closing against a producer.** The closing thread does not wait for a producer that is about to arm a slot.
 //! Instead, the producer checks afterwards whether the timer was closed:
@@ -46,24 +38,21 @@
 //!
 //! **Emptying against a run that goes on.** Such a timeout was admitted before. It goes back into its slot even
 //! if the timer is closed, and the emptying finds it there. If the emptying has begun, its runner cancels it. The
-//! steps are the same, with EMPTIED in place of CLOSED: the thread that empties the slots sets it, and its fence
-//! comes before the first slot.
+//! steps are the same, with EMPTIED in place of CLOSED: the worker sets it, and its fence comes before the first slot.
 //!
-//! **Who collects.** The thread that finishes the timer reads CANCELS again under the lock of `progress`. The drop
+//! **Who collects.** The worker, which finishes the timer, reads CANCELS again under the lock of `progress`. The drop
 //! of the last handle takes that lock after it has set CANCELS. So exactly one of the two gets the unprocessed
 //! timeouts.
 //!
-//! - `control`: the state that the timer's handles share with the worker; who finishes when
+//! - `control`: the state that the timer's handles share with the worker
 //! - `emptying`: ends what is pending, and returns it in the order of deadlines
 //! - `progress`: the report, and the threads that wait for it
-//! - `running`: publishes the running timeout
 //!
 //! The slots themselves are emptied by `Registry::empty`.
 
 mod control;
 mod emptying;
 mod progress;
-mod running;
 
 pub(crate) use control::{Control, Ending};
 
@@ -80,9 +69,9 @@ impl<W: Exact> Worker<W> {
     /// that wait for the end do not wait for them.
     pub(crate) fn end(self) {
         let Self { control, dispatch, ending, .. } = self;
-        control.running.close(); // a defect may have interrupted a run
+        control.running.end(); // a defect may have interrupted a run
+        drop(ending); // first, so that no stop with a limit waits for the drop of the executor
         dispatch.into_iter().for_each(Dispatch::discard);
-        drop(ending);
     }
 }
 

@@ -5,11 +5,10 @@
 //! |---|---|---|
 //! | `requested` = n | a moved clock, before it wakes the worker | wait |
 //! | `caught_up` = n | the worker, after a pass that began by reading `requested` and then the clock | continue if their request is n or earlier |
-//! | Emptying | the thread that finishes the timer, before it empties the slots | wait, including a stop whose limit has passed: no user code runs meanwhile |
-//! | Finished, with the unprocessed timeouts | the same thread, afterwards | all continue; the first stop, or the drop of the last handle, takes the unprocessed timeouts |
+//! | finished, with the unprocessed timeouts | the thread that has emptied the slots | all continue; the first stop, or the drop of the last handle, takes the unprocessed timeouts |
 //!
-//! So the slots are emptied once, and each timeout is reported once. The thread holds no lock while it empties
-//! them: with millions of timeouts that takes a second, and no destructor and no poll must wait for it.
+//! The thread holds no lock while it empties the slots: with millions of timeouts that takes a second, and no
+//! destructor and no poll must wait for it.
 
 use crate::base::catch_panic;
 use crate::base::logging::warning;
@@ -31,7 +30,7 @@ struct State<U> {
     requested: u64,
     /// The number of the last request that was followed by a whole pass.
     caught_up: u64,
-    stage: Stage,
+    finished: bool,
     unprocessed: Vec<U>,
     /// The wakers to wake at the end, each with its number. They are cloned, woken and dropped outside
     /// the lock.
@@ -40,20 +39,12 @@ struct State<U> {
     waited: u64,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Pending,
-    /// A thread of this process empties the slots. In a forked child, that thread does not exist.
-    Emptying(u32),
-    Finished,
-}
-
 impl<U> Progress<U> {
     pub(super) fn new(context: SharedContext) -> Self {
         let state = State {
             requested: 0,
             caught_up: 0,
-            stage: Stage::Pending,
+            finished: false,
             unprocessed: Vec::new(),
             waiting: Vec::new(),
             waited: 0,
@@ -67,20 +58,13 @@ impl<U> Progress<U> {
         std::mem::take(&mut self.state.lock().unprocessed)
     }
 
-    /// Finishes the timer, unless another thread does or has done so. `empty` takes the remaining timeouts out
-    /// of the slots. Returns them if no caller will collect them: this is read again under the lock, which
-    /// `cancel` takes after it has closed the timer. So exactly one of these two functions returns them.
+    /// Finishes the timer, once. `empty` takes the remaining timeouts out of the slots. Returns them if no caller will
+    /// collect them: this is read again under the lock, which `cancel` takes after it has closed the timer. So exactly
+    /// one of these two functions returns them.
     pub(super) fn finish(&self, empty: impl FnOnce(Phase) -> Vec<U>) -> Vec<U> {
-        let here = Stage::Emptying(std::process::id());
-        let mut state = self.state.lock();
-        if state.stage == here || state.stage == Stage::Finished {
-            return Vec::new();
-        }
-        state.stage = here;
-        drop(state);
         let mut unprocessed = empty(self.context.gate.end_of_pending());
         let mut state = self.state.lock();
-        state.stage = Stage::Finished;
+        state.finished = true;
         if self.context.gate.end_of_pending() == Phase::Returned {
             state.unprocessed = std::mem::take(&mut unprocessed);
         }
@@ -90,12 +74,7 @@ impl<U> Progress<U> {
     }
 
     pub(crate) fn is_finished(&self) -> bool {
-        self.state.lock().stage == Stage::Finished
-    }
-
-    /// Waits until the timer is finished. The caller, or another thread, has begun to do so.
-    pub(super) fn wait_emptied(&self) {
-        drop(self.wait_until(|state| state.stage == Stage::Finished));
+        self.state.lock().finished
     }
 
     fn wait_until(&self, holds: impl Fn(&State<U>) -> bool) -> MutexGuard<'_, State<U>> {
@@ -127,16 +106,15 @@ impl<U> Progress<U> {
 
     /// Waits until the worker has caught up with a request, or the timer has ended.
     pub(super) fn wait_caught_up(&self, request: u64) {
-        let done = |state: &State<U>| state.caught_up >= request || state.stage == Stage::Finished;
+        let done = |state: &State<U>| state.caught_up >= request || state.finished;
         drop(self.wait_until(done));
     }
 
     /// Waits for the end and takes the unprocessed timeouts. A second caller gets none. Returns `None`
-    /// if `limit` comes before the end, and before the slots are being emptied.
+    /// if `limit` comes before the end.
     pub(crate) fn wait_finished(&self, limit: Option<Instant>) -> Option<Vec<U>> {
         let mut state = self.state.lock();
-        while state.stage != Stage::Finished {
-            let limit = limit.filter(|_| state.stage == Stage::Pending);
+        while !state.finished {
             if limit.is_some_and(|limit| Instant::now() >= limit) {
                 return None;
             }
@@ -151,7 +129,7 @@ impl<U> Progress<U> {
     pub(crate) fn poll_finished(&self, number: &mut Option<u64>, waker: &Waker) -> Option<Vec<U>> {
         let waker = waker.clone();
         let mut state = self.state.lock();
-        if state.stage == Stage::Finished {
+        if state.finished {
             let unprocessed = std::mem::take(&mut state.unprocessed);
             drop(state); // the waker is dropped after the lock is released
             return Some(unprocessed);
@@ -171,8 +149,7 @@ impl<U> Progress<U> {
         None
     }
 
-    /// Wakes all callers of `poll_finished`, after the end. Always called by the worker's thread, even if
-    /// another thread has ended the timer.
+    /// Wakes all callers of `poll_finished`, after the end.
     pub(crate) fn wake_waiting(&self) {
         let waiting = std::mem::take(&mut self.state.lock().waiting);
         for (_, waker) in waiting {

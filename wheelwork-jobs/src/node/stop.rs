@@ -107,7 +107,7 @@ impl<S: Store> Node<S> {
     async fn wind_up(&self, limit: Duration) -> Result<Stopped, StopError> {
         let end = far_future(host::now(), limit);
         self.stopping.cancel();
-        self.timer.stop_async().await;
+        let _ = self.timer.stop_async().await; // an error only in a forked child, which has no runtime
         let given_back = self.drop_unstarted();
         while self.held().len() > 0 {
             let settled = host::timeout_at(end, self.settled.notified());

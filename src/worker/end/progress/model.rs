@@ -1,5 +1,5 @@
 use super::*;
-use crate::base::sync::{Arc, AtomicBool, Ordering};
+use crate::base::sync::Arc;
 use crate::intake::context::Context;
 use crate::time::Timebase;
 use crate::time::tick::TickScale;
@@ -19,33 +19,6 @@ fn worker(progress: Arc<Progress<u32>>) -> thread::JoinHandle<usize> {
         }
         progress.finish(|_| vec![1, 2, 3]).len()
     })
-}
-
-/// A stop and the worker both finish the timer. The slots are emptied once, before either continues,
-/// and the stop gets all timeouts.
-#[test]
-fn rule_09_a_stop_and_the_worker_both_finish() {
-    crate::base::sync::check(|| {
-        let progress = progress();
-        let full = Arc::new(AtomicBool::new(true));
-        let finish = |progress: &Progress<u32>, full: &AtomicBool| {
-            let empty = |_| if full.swap(false, Ordering::Relaxed) { vec![1, 2] } else { vec![] };
-            assert!(progress.finish(empty).is_empty(), "a stop collects the timeouts");
-            progress.wait_emptied();
-            assert!(progress.is_finished() && !full.load(Ordering::Relaxed));
-        };
-        let other = (progress.clone(), full.clone());
-        let worker = thread::spawn(move || {
-            while !other.0.context.gate.is_closed() {
-                thread::yield_now();
-            }
-            finish(&other.0, &other.1);
-        });
-        progress.context.gate.close();
-        finish(&progress, &full);
-        assert_eq!(progress.wait_finished(None).map(|left| left.len()), Some(2));
-        worker.join().unwrap();
-    });
 }
 
 /// Two stops race. Both return, and each timeout goes to one of them.
