@@ -10,64 +10,18 @@ use crate::intake::context::{Gate, Link};
 use crate::intake::{FreeSlots, Owner, Payload, Pin, Registry};
 use crate::metrics::{Count, Tally};
 use std::cell::RefCell;
-use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher};
 
 thread_local! {
-    static OWNERS: RefCell<Owners> = const {
-        RefCell::new(Owners {
-            last: None,
-            recent: Vec::new(),
-            others: HashMap::with_hasher(Spread(0)),
-        })
-    };
+    static OWNERS: RefCell<Owners> =
+        const { RefCell::new(Owners { last: None, others: Vec::new() }) };
 }
 
-/// The number of owners that are found without a hash.
-const RECENT: usize = 8;
-
-/// The owners of a thread, one for each timer, by the address of the timer's gate.
+/// The owners of a thread, one for each timer.
 struct Owners {
     /// The owner that was used last.
     last: Option<Owner<Erased>>,
-    /// Some owners that were used before it. Most threads alternate between few timers.
-    recent: Vec<(usize, Owner<Erased>)>,
-    /// All others. There may be thousands.
-    others: HashMap<usize, Owner<Erased>, Spread>,
-}
-
-/// A hash of an address. Nobody outside chooses addresses, so it need not resist an attack.
-#[derive(Clone, Copy)]
-struct Spread(u64);
-
-impl BuildHasher for Spread {
-    type Hasher = Self;
-
-    #[inline]
-    fn build_hasher(&self) -> Self {
-        *self
-    }
-}
-
-impl Hasher for Spread {
-    #[inline]
-    fn write_usize(&mut self, address: usize) {
-        let product = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15); // 2^64 by the golden ratio
-        self.0 = product ^ product >> 32; // the map uses the highest and the lowest bits
-    }
-
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("the keys are addresses");
-    }
-
-    #[inline]
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
-fn address(gate: &Arc<Gate>) -> usize {
-    Arc::as_ptr(gate).addr()
+    /// All others: few, since a thread schedules in few timers.
+    others: Vec<Owner<Erased>>,
 }
 
 fn is_in(owner: &Owner<Erased>, gate: &Arc<Gate>) -> bool {
@@ -124,47 +78,25 @@ impl Owners {
         gate: &Arc<Gate>,
         registry: impl FnOnce() -> Option<Arc<Registry<Erased>>>,
     ) -> Option<()> {
-        let wanted = address(gate);
-        if let Some(at) = self.recent.iter().position(|&(address, _)| address == wanted) {
-            match &mut self.last {
-                Some(last) => {
-                    let former = address(&last.arena.timer.gate);
-                    let (place, owner) = &mut self.recent[at];
-                    *place = former;
-                    std::mem::swap(owner, last);
-                }
-                None => self.last = Some(self.recent.swap_remove(at).1),
-            }
-            return Some(());
-        }
-        let owner = match self.others.remove(&wanted) {
+        let owner = match self.take_other(gate) {
             Some(owner) => owner,
             None => {
-                let is_open = |owner: &Owner<Erased>| !owner.arena.timer.gate.is_closed();
-                self.recent.retain(|(_, owner)| is_open(owner));
-                self.others.retain(|_, owner| is_open(owner));
+                self.others.retain(|owner| !owner.arena.timer.gate.is_closed());
                 Owner::enter(&registry()?)?
             }
         };
-        if let Some(former) = self.last.replace(owner) {
-            if self.recent.len() == RECENT {
-                self.others.extend([self.recent.remove(0)]);
-            }
-            self.recent.push((address(&former.arena.timer.gate), former));
-        }
+        self.others.extend(self.last.replace(owner));
         Some(())
+    }
+
+    fn take_other(&mut self, gate: &Arc<Gate>) -> Option<Owner<Erased>> {
+        let at = self.others.iter().position(|owner| is_in(owner, gate))?;
+        Some(self.others.swap_remove(at))
     }
 
     /// Removes the owner in a timer.
     fn remove(&mut self, gate: &Arc<Gate>) -> Option<Owner<Erased>> {
-        let last = self.last.take_if(|owner| is_in(owner, gate));
-        last.or_else(|| {
-            let wanted = address(gate);
-            match self.recent.iter().position(|&(address, _)| address == wanted) {
-                Some(at) => Some(self.recent.swap_remove(at).1),
-                None => self.others.remove(&wanted),
-            }
-        })
+        self.last.take_if(|owner| is_in(owner, gate)).or_else(|| self.take_other(gate))
     }
 }
 
