@@ -49,7 +49,7 @@ fn pauses_and_speeds_move_all_deadlines() {
 #[test]
 fn a_linux_wheel_counts_a_delay_from_the_present_that_it_gets() {
     type Timed = TimedWheel<u32, Linux>;
-    let histories: [fn(&mut Timed, Instant, Instant); 5] = [
+    let histories: [fn(&mut Timed, Instant, Instant); 8] = [
         |wheel, _, now| {
             wheel.insert(now, 50 * MS, 50);
         },
@@ -77,6 +77,24 @@ fn a_linux_wheel_counts_a_delay_from_the_present_that_it_gets() {
             wheel.insert(now, 50 * MS, 50);
             wheel.insert(now + SECOND, 50 * MS, 60); // the pass does not go so far
             assert_eq!(wheel.pop(now).unwrap().value, 2);
+        },
+        |wheel, start, now| {
+            wheel.insert(start, SECOND, 50);
+            let expired = wheel.pop(now).unwrap();
+            let tick = wheel.ticks().after(now, 50 * MS);
+            wheel.wheel_mut().insert(tick, expired.value); // in the pass, which knows the present
+        },
+        |wheel, start, now| {
+            wheel.insert(start, SECOND, 50);
+            let tick = wheel.ticks().after(now, 50 * MS);
+            let is_done = wheel.expire_at_most(now, 10, |wheel, expired| {
+                wheel.insert(tick, expired.value);
+            });
+            assert!(is_done);
+        },
+        |wheel, start, now| {
+            let soon = wheel.insert(start, 3600 * SECOND + 40 * MS, 50); // in a coarse bucket
+            assert!(wheel.reschedule(soon, now, 50 * MS));
         },
     ];
     for (history, number) in histories.iter().zip(1..) {

@@ -40,8 +40,8 @@ const OUT_OF_REACH: u64 = threshold(LEVELS);
 /// which the kernel calls 12.5 %), and never early. Most timeouts are cancelled, and for those
 /// lateness does not matter.
 ///
-/// The wheel counts a delay from the time that it was last told. So tell it the time before an
-/// insert, by [`expire`](Wheel::expire) or [`pop`](Wheel::pop). A [`TimedWheel`](super::TimedWheel) does this itself.
+/// The wheel counts a delay from the time that it was last told. So tell it the time before an insert or a
+/// reschedule, by [`expire`](Wheel::expire) or [`pop`](Wheel::pop). A [`TimedWheel`](super::TimedWheel) does this itself.
 ///
 /// `insert` is O(1) and touches one bucket and one bit. `remove` is O(1) amortised. `next_expiry`
 /// reads one bitmap for each level. The 576 buckets take 14 KiB; an entry takes 8 bytes besides the
@@ -151,13 +151,11 @@ impl Linux {
         }
         self.clock = tick;
     }
-
-    fn is_overdue(&self) -> bool {
-        self.overdue.len() > 0
-    }
 }
 
 impl TokenWheel for Linux {
+    const IS_LATE: bool = true;
+
     /// O(1), apart from growth of the bucket.
     #[inline]
     fn insert(&mut self, tick: u64, token: Token) {
@@ -192,7 +190,7 @@ impl TokenWheel for Linux {
             return None;
         }
         let next = self.next_bucket().filter(|&tick| tick <= now);
-        if self.is_overdue() && next.is_none_or(|tick| tick > self.current_tick) {
+        if self.overdue.len() > 0 && next.is_none_or(|tick| tick > self.current_tick) {
             self.overdue.take_all(&mut self.spare, |token, ()| batch.push(token, 0));
             return Some(self.current_tick);
         }
@@ -204,7 +202,7 @@ impl TokenWheel for Linux {
     }
 
     fn next_expiry(&self) -> Option<u64> {
-        let overdue = self.is_overdue().then_some(self.current_tick);
+        let overdue = (self.overdue.len() > 0).then_some(self.current_tick);
         let next = overdue.into_iter().chain(self.next_bucket()).min();
         next.filter(|&tick| tick != NOTHING)
     }

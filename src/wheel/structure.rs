@@ -93,6 +93,9 @@ pub struct Placement {
 
 /// A structure that holds tokens under ticks. Tick `u64::MAX` never comes.
 pub trait TokenWheel: fmt::Debug {
+    /// Whether a token may come out after its tick, by more the longer its delay was when it was filed.
+    const IS_LATE: bool = false;
+
     /// Files a token under `tick`, or under the current tick if `tick` is overdue. If `tick` is out of
     /// reach, files it under the last tick in reach.
     fn insert(&mut self, tick: u64, token: Token);

@@ -5,7 +5,8 @@
 //! value is removed, its entry stays there as a *dead* entry, until it is due or a sweep drops it.
 //!
 //! A value that is moved to a later tick keeps its entry. The entry comes out at the previous tick, and is
-//! filed again. A value that is moved to an earlier tick gets a new entry, and the previous one is dead.
+//! filed again. A value that is moved to an earlier tick gets a new entry, and the previous one is dead. In a structure
+//! that is late, each move makes a new entry, because the previous one may come out long after the new tick.
 //!
 //! The number of a filing has 16 bits. A dead entry with the present number of its slot seems to be live.
 //! This does no harm: the value comes out only if its deadline has come, and otherwise its entry is filed
@@ -118,8 +119,8 @@ impl<T, S: Unlimited> Wheel<T, S> {
     /// wheel.
     ///
     /// O(1). A move to a later tick only writes the new deadline; the entry moves when the previous
-    /// deadline comes. A move to an earlier tick costs as much as an insertion. Among the values of its
-    /// new tick, the value is in no particular order.
+    /// deadline comes. A move to an earlier tick costs as much as an insertion, and so does each move in a
+    /// [`LinuxWheel`](super::LinuxWheel). Among the values of its new tick, the value is in no particular order.
     ///
     /// # Examples
     ///
@@ -161,11 +162,11 @@ impl<T, S: Structure> Wheel<T, S> {
         self
     }
 
-    /// Tells the structure the time, but no later one than the last tick of a pass that goes on.
+    /// Tells the structure the time. Until a pass ends, its last tick is the present.
     #[inline]
     pub(super) fn tell(&mut self, now: u64) {
-        let last = self.pass.as_ref().map_or(u64::MAX, Pass::last_tick);
-        self.filing.wheel.tell(now.min(last));
+        let present = self.pass.as_ref().map_or(now, Pass::last_tick);
+        self.filing.wheel.tell(present);
     }
 
     pub(super) fn structure(&self) -> &S {
@@ -185,6 +186,7 @@ impl<T, S: Structure> Wheel<T, S> {
     #[inline]
     fn file_token(&mut self, tick: u64, token: Token) {
         if !self.pass.as_mut().is_some_and(|pass| pass.accepts(tick, token)) {
+            self.tell(0); // no news, but during a pass
             self.filing.insert_in_order(tick, token);
         }
     }
@@ -193,7 +195,7 @@ impl<T, S: Structure> Wheel<T, S> {
     pub(super) fn move_to(&mut self, key: Key, deadline: u64) -> bool {
         let Some(item) = self.items.live_mut(key) else { return false };
         let before = std::mem::replace(&mut item.deadline, deadline);
-        if deadline < before {
+        if deadline < before || S::IS_LATE {
             item.filing = item.filing.wrapping_add(1);
             let token = item.token(key.index);
             self.file_token(deadline, token);
