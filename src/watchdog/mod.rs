@@ -122,7 +122,8 @@ pub enum WatchdogEvent {
     /// It was fed again. Told by that feed, on its thread; if it was fed while a report ran, on the timer's worker
     /// after that report. If the thing is dropped while it is stuck, no recovery is told.
     Recovered {
-        /// The time from the feed before the report to this one.
+        /// The time from the feed before the report to this one. If it was fed several times while a report ran, to the
+        /// latest.
         unfed_for: Duration,
     },
 }

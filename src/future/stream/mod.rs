@@ -24,11 +24,12 @@ use std::time::Duration;
 /// Time limits, rates and chunks for streams. The names of the methods differ from those of tokio-stream's
 /// `StreamExt`, so both traits can be imported.
 ///
-/// [`Debounce`] and [`ChunksTimeout`] check their deadline before they take a further item, so a task that polls late
-/// loses none to the next one. All are fused: after the end of the stream they yield `None`, and do not poll it again.
+/// [`Debounce`] and [`ChunksTimeout`] check their deadline before they take a further item. So even if a task polls
+/// late, the next item neither replaces nor joins one whose time is up. An item's time begins with the poll that takes
+/// it. All are fused: after the end of the stream they yield `None`, and do not poll it again.
 ///
-/// After a stop of the timer, no item is delayed: [`Throttle`] and [`Debounce`] yield each item
-/// immediately, [`ChunksTimeout`] yields what it has, and [`StreamTimeout`] reports the stop once.
+/// After a stop of the timer, no item is delayed: [`Throttle`] yields each one, [`Debounce`] the latest one that is
+/// ready, and [`ChunksTimeout`] a chunk of those that are ready. [`StreamTimeout`] reports the stop once.
 ///
 /// # Examples
 ///
