@@ -33,7 +33,8 @@ use std::time::Duration;
 pub struct IdleEvent {
     /// The kind of silence.
     pub kind: IdleKind,
-    /// Whether this is the first report of this kind since the last activity of this kind that was recorded.
+    /// Whether this is the first report of this kind since the last activity of this kind that was recorded. It is not
+    /// after an [`Answer::Progressed`] that ended this silence, even if that answered a report of another kind.
     pub first: bool,
     /// How long this silence has lasted.
     pub silent_for: Duration,

@@ -169,6 +169,16 @@ impl<T> Row<T> {
     pub(super) fn note_report(&mut self, number: u32, kind: IdleKind, now: u64) {
         self.reports.note(number, kind, now);
     }
+
+    /// Notes a report that was answered by progress, for each kind whose silence began anew with that.
+    pub(super) fn note_progress(&mut self, number: u32, now: u64) {
+        let reading = self.block.reading(number);
+        let since = |kind| reading.since(kind).saturating_add(1);
+        let began = |&kind: &IdleKind| kind != IdleKind::Age && since(kind) == now;
+        for kind in IdleKind::LIMITED.into_iter().filter(began) {
+            self.reports.note(number, kind, now);
+        }
+    }
 }
 
 impl LastReports {

@@ -303,8 +303,10 @@ impl<T> Seats<T> {
         }
         occupant.connection = Some(idle.connection);
         occupant.stage = Stage::Filed;
-        if idle.outcome != Outcome::Void {
-            row.note_report(number, kind, idle.next_from);
+        match idle.outcome {
+            Outcome::Void => {}
+            Outcome::Progressed => row.note_progress(number, idle.next_from),
+            Outcome::Delivered(_) => row.note_report(number, kind, idle.next_from),
         }
         self.out -= 1;
         self.filed += 1;

@@ -62,6 +62,28 @@ fn after_a_recorded_activity_a_report_is_the_first_again() {
     assert_eq!(events.take(), [true, false, true]);
 }
 
+/// Else a callback that forgets its last look at a first report would find progress for ever.
+#[test]
+fn progress_that_ends_several_kinds_of_silence_leaves_none_of_them_a_first_report() {
+    let all_of_writes = both(250).writer(ms(250)).waiting_write(ms(250));
+    for policy in [all_of_writes, both(250).reader(ms(250))] {
+        let (timer, clock) = manual();
+        let events = Record::new();
+        let record = events.clone();
+        let idle = IdleTimeouts::new(&timer, move |_: &mut (), event: IdleEvent| {
+            record.push(event.first);
+            Answer::Progressed
+        });
+        let watch = idle.watch((), &policy).unwrap();
+        watch.record_waiting_write();
+        (0..4).for_each(|_| clock.advance(3 * TICK));
+        assert_eq!(events.take(), [true, false, false, false], "{policy:?}");
+        watch.touch();
+        clock.advance(3 * TICK);
+        assert_eq!(events.take(), [true], "{policy:?}");
+    }
+}
+
 #[test]
 fn an_age_knows_no_progress() {
     let (timer, clock) = manual();
