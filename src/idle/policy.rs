@@ -61,9 +61,10 @@ impl IdlePolicy {
         self.with(|limits| limits.after[IdleKind::Both as usize] = nanos(after))
     }
 
-    /// Reports a connection whose write has waited for `after` without progress: the peer does not read. It never
-    /// reports one that has nothing to write. Zero turns it off. An [`IdleStream`](super::IdleStream) knows when a
-    /// write waits; without one, call [`Watch::record_waiting_write`](super::Watch::record_waiting_write).
+    /// Reports a connection whose write has waited for `after` without progress: the peer does not read. The system hides
+    /// some progress: see [`Outgoing`](super::Outgoing). It never reports one that has nothing to write. Zero turns it
+    /// off. An [`IdleStream`](super::IdleStream) knows when a write waits; without one, call
+    /// [`Watch::record_waiting_write`](super::Watch::record_waiting_write).
     ///
     /// If a policy turns it on that [`set_policy`](super::Watch::set_policy) brings, a write that waits already
     /// counts from its next attempt.
