@@ -171,7 +171,7 @@ impl Limits {
     /// of the response was sent before, the body fails, and the stream or the connection is reset.
     ///
     /// The streams of an HTTP/2 connection share a link, and may take turns. So while all of them together keep the least
-    /// rate, this time counts once for each request in flight.
+    /// rate, this time counts once for each request in flight, at the most since there was none.
     #[must_use]
     pub fn body(self, limit: impl Into<Option<Duration>>) -> Self {
         self.for_each_request(|request| request.body(limit))

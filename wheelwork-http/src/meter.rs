@@ -45,8 +45,8 @@ pub(crate) struct Meter {
 pub(crate) struct Together {
     /// What all have moved so far, in one direction.
     pub(crate) moved: u64,
-    /// The number of requests in flight.
-    pub(crate) streams: usize,
+    /// How many requests have been in flight.
+    pub(crate) streams: u32,
 }
 
 impl Meter {
@@ -107,7 +107,7 @@ impl Meter {
     pub(crate) fn judge(&mut self, bounds: &Bounds, now: u64, all: Together) -> Option<Limit> {
         if self.pause_at(bounds) <= now {
             self.turns += 1;
-            if self.turns as usize >= all.streams || !self.is_link_used(bounds, now, all.moved) {
+            if self.turns >= all.streams || !self.is_link_used(bounds, now, all.moved) {
                 return Some(bounds.pause.1);
             }
             self.last = now;

@@ -4,7 +4,7 @@ use super::allowance::CHUNK;
 use super::flow::Flow;
 use super::record::Record;
 use super::settings::Settings;
-use super::state::{Conn, Flags, Stage, Writing};
+use super::state::{Cold, Conn, Flags, Stage, Writing};
 use crate::peer::Peer;
 use crate::time::after;
 use std::sync::Arc;
@@ -118,11 +118,12 @@ impl Conn {
     /// A request with a record has begun: the check must know it.
     pub(crate) fn note_request(&self, record: &Arc<Record>) {
         let mut control = self.control();
-        let requests = &mut control.cold_mut().requests;
+        let Cold { requests, flow, .. } = control.cold_mut();
         if requests.len() < FEW || requests.len() == requests.capacity() {
             requests.retain(|former| former.strong_count() > 0);
         }
         requests.push(Arc::downgrade(record));
+        flow.streams = flow.streams.max(requests.len() as u32);
     }
 
     /// Bytes of DATA have come.

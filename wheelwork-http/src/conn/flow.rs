@@ -13,6 +13,9 @@ pub(crate) struct Flow {
     pub(super) sent: u64,
     /// When the window was opened again, or if it is closed, when that was.
     pub(super) turned: u64,
+    /// The most requests in flight since there was none. Those that have ended meanwhile had their turn, for which the
+    /// others have waited.
+    pub(super) streams: u32,
     pub(super) is_closed: bool,
     /// The check has seen that it is closed.
     pub(super) is_seen: bool,

@@ -141,9 +141,8 @@ impl Conn {
         let records = self.control().records();
         let (now, flow) =
             if records.is_empty() { (0, Flow::default()) } else { (self.now(), self.flow()) };
-        let streams = records.len();
         for record in &records {
-            let judged = record.judge(&self.limits().request, now, flow, streams);
+            let judged = record.judge(&self.limits().request, now, flow);
             let Some(limit) = judged else { continue };
             self.report(limit, Effect::Request);
             let is_response = matches!(limit, Limit::Response | Limit::ResponseRate);

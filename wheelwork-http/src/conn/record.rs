@@ -118,18 +118,13 @@ impl Record {
     }
 
     /// Marks the request if a limit has passed, and wakes those who must see it.
-    pub(super) fn judge(
-        &self,
-        server: &RequestLimits,
-        now: u64,
-        flow: Flow,
-        streams: usize,
-    ) -> Option<Limit> {
+    pub(super) fn judge(&self, server: &RequestLimits, now: u64, flow: Flow) -> Option<Limit> {
         if self.passed().is_some() {
             return None;
         }
         let mut live = self.live();
         let limits = *live.limits(server);
+        let together = |moved| Together { moved, streams: flow.streams };
         let limit = loop {
             let first = live.deadlines(&limits, flow).into_iter().min_by_key(|&(at, _)| at);
             let (_, limit) = first.filter(|&(at, _)| at <= now)?;
@@ -137,11 +132,10 @@ impl Record {
                 Limit::Body => {
                     let bounds = live.body_bounds(&limits);
                     live.body = live.body.not_before(flow.turned);
-                    live.body.judge(&bounds, now, Together { moved: flow.received, streams })
+                    live.body.judge(&bounds, now, together(flow.received))
                 }
                 Limit::Response => {
-                    let together = Together { moved: flow.sent, streams };
-                    live.response.judge(&response_bounds(&limits), now, together)
+                    live.response.judge(&response_bounds(&limits), now, together(flow.sent))
                 }
                 limit => Some(limit),
             };

@@ -411,6 +411,7 @@ impl Control {
         cold.requests.retain(|record| record.strong_count() > 0);
         if cold.requests.is_empty() {
             cold.requests = Vec::new();
+            cold.flow.streams = 0;
             if self.closing.is_none() && cold.is_empty() {
                 self.cold = None;
                 return Vec::new();

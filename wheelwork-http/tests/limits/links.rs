@@ -136,6 +136,31 @@ fn streams_that_take_turns_with_large_frames_are_not_cut() {
     });
 }
 
+/// The others end before the frame of the first one is there.
+#[test]
+fn a_stream_that_has_waited_for_those_that_have_ended_is_not_cut() {
+    for others in [1, 5] {
+        world(Limits::default(), async |world| {
+            let mut client = world.connect_http2().await;
+            let streams = (0..=others).map(|number| 2 * number + 1);
+            for stream in streams.clone() {
+                client.send(post(stream, "/echo")).await;
+            }
+            for stream in streams.rev() {
+                let bytes = frame(DATA, END_STREAM, stream, &[b'x'; 25 * 600]);
+                for piece in bytes.chunks(601) {
+                    world.pass(SECOND).await;
+                    assert_eq!(world.cuts(), [], "beside {others}");
+                    client.send(piece).await;
+                }
+            }
+            let answers = client.frames().await;
+            let answers = answers.iter().filter(|answer| answer.kind == HEADERS);
+            assert_eq!(answers.count(), others as usize + 1);
+        });
+    }
+}
+
 /// A busy stream hides the least rate of another one, and for a turn that it has stopped.
 #[test]
 fn a_stream_that_stops_beside_a_busy_one_is_cut_by_its_pause() {
