@@ -4,6 +4,7 @@ use crate::peer::Peer;
 use socket2::{SockRef, TcpKeepalive};
 use std::future::{Ready, ready};
 use std::io;
+use std::mem::MaybeUninit;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -26,6 +27,12 @@ pub trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     fn untaken(&self) -> Option<u64> {
         None
     }
+
+    /// Whether bytes of the client wait in the system, of which the runtime has not told yet. A layer around a socket asks
+    /// that socket. `false` by default: then what comes just before the end of a limit may be seen too late.
+    fn has_unread(&self) -> bool {
+        false
+    }
 }
 
 impl Socket for TcpStream {
@@ -36,12 +43,25 @@ impl Socket for TcpStream {
     fn untaken(&self) -> Option<u64> {
         Outgoing::untaken(self)
     }
+
+    fn has_unread(&self) -> bool {
+        has_unread(SockRef::from(self))
+    }
+}
+
+/// Whether a socket that does not block has bytes to read.
+fn has_unread(socket: SockRef<'_>) -> bool {
+    socket.peek(&mut [MaybeUninit::uninit()]).is_ok_and(|bytes| bytes > 0)
 }
 
 #[cfg(unix)]
 impl Socket for tokio::net::UnixStream {
     fn untaken(&self) -> Option<u64> {
         Outgoing::untaken(self)
+    }
+
+    fn has_unread(&self) -> bool {
+        has_unread(SockRef::from(self))
     }
 }
 

@@ -164,6 +164,10 @@ impl<S: Socket> Socket for ProxiedSocket<S> {
         self.socket.untaken()
     }
 
+    fn has_unread(&self) -> bool {
+        self.socket.has_unread()
+    }
+
     fn peer(&self) -> Option<Peer> {
         Some(self.peer.clone())
     }

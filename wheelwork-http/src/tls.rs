@@ -79,6 +79,10 @@ impl<S: Socket> Socket for TlsStream<S> {
         self.get_ref().0.untaken()
     }
 
+    fn has_unread(&self) -> bool {
+        self.get_ref().0.has_unread()
+    }
+
     fn peer(&self) -> Option<Peer> {
         self.get_ref().0.peer()
     }

@@ -46,6 +46,8 @@ impl Flags {
     pub(crate) const HTTP2: u16 = 1 << 8;
     /// HTTP/2: the header of a request has begun and not ended.
     pub(super) const HEADER: u16 = 1 << 9;
+    /// A verdict is due, and bytes have come that the runtime has not told of.
+    pub(crate) const BEHIND: u16 = 1 << 10;
 
     /// What the task of the connection must attend to.
     pub(crate) const NEWS: u16 = Self::DUE | Self::LOST | Self::SHUTDOWN | Self::ROOM;

@@ -111,7 +111,7 @@ impl<S: Socket> Limited<S> {
         if conn.has(Flags::TUNNEL) {
             conn.register_half(half, cx.waker());
             let has_turn = conn.has(Flags::DUE | Flags::LOST) && !conn.has(Flags::ABORT);
-            if has_turn && self.as_mut().project().turn.poll(cx).is_ready() {
+            if has_turn && self.as_mut().project().turn.poll_for(&conn, cx).is_ready() {
                 conn.attend_tunnel();
             }
         }
@@ -303,7 +303,7 @@ impl<S: Socket> AsyncRead for Limited<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        let this = self.as_mut().project();
+        let mut this = self.as_mut().project();
         let conn = &this.member.conn;
         if let Some(extra) = this.extra.as_mut().filter(|extra| !extra.prefix.is_empty()) {
             // The first bytes of HTTP/2 are the preface, and those of HTTP/1 were noted before.
@@ -318,7 +318,7 @@ impl<S: Socket> AsyncRead for Limited<S> {
             }
             return Poll::Ready(Ok(()));
         }
-        let polled = this.stream.poll_read(cx, buffer);
+        let polled = this.stream.as_mut().poll_read(cx, buffer);
         match polled {
             Poll::Ready(Ok(())) if buffer.filled().len() > before => {
                 let http2 = this.extra.as_mut().and_then(|extra| extra.http2.as_mut());
@@ -327,7 +327,12 @@ impl<S: Socket> AsyncRead for Limited<S> {
                     Err(Flood) => self.refuse(cx),
                 }
             }
-            Poll::Pending => self.waits(Half::Reader, cx),
+            Poll::Pending => {
+                if conn.has(Flags::NEWS) && this.stream.has_unread() {
+                    conn.set(Flags::BEHIND);
+                }
+                self.waits(Half::Reader, cx)
+            }
             polled => polled,
         }
     }

@@ -1,6 +1,7 @@
 //! `Turn`: what a connection gets before a limit ends it, so that its task takes what has come meanwhile. A limit
 //! measures the client, and the server may have stood still.
 
+use super::state::{Conn, Flags};
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -25,6 +26,17 @@ impl Turn {
         ready!(self.0.get_or_insert_with(begin).as_mut().poll(cx));
         self.0 = None;
         Poll::Ready(())
+    }
+
+    /// The same for a connection. Another thread may look at the sockets just then. If it has not come to this one yet, the
+    /// turn goes on.
+    pub(crate) fn poll_for(&mut self, conn: &Conn, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            ready!(self.poll(cx));
+            if conn.take(Flags::BEHIND) == 0 {
+                return Poll::Ready(());
+            }
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! this limit, and one that comes close and is spared. Over HTTP/1 and over HTTP/2.
 
 mod app;
+mod behind;
 mod connections;
 mod floods;
 mod frames;
