@@ -98,6 +98,17 @@ fn an_age_knows_no_progress() {
     assert_eq!(idle.watched(), 0);
 }
 
+#[test]
+fn progress_does_not_put_off_an_age() {
+    let (timer, clock) = manual();
+    let idle = IdleTimeouts::new(&timer, |_: &mut (), _| Answer::Progressed);
+    let watch = idle.watch((), &both(250).max_age(5 * TICK, None)).unwrap();
+    clock.advance(3 * TICK);
+    assert!(watch.silent_for() < TICK, "there was progress");
+    clock.advance(2 * TICK);
+    assert_eq!(idle.reported(IdleKind::Age), 1);
+}
+
 struct Connection {
     stream: Arc<TcpStream>,
     untaken: u64,
