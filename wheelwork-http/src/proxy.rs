@@ -6,7 +6,6 @@ use std::io::{self, IoSlice};
 use std::marker::PhantomData;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
@@ -33,7 +32,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 #[derive(Debug)]
 pub struct Proxied<L> {
     listener: L,
-    proxies: Arc<[IpAddr]>,
+    proxies: Box<[IpAddr]>,
 }
 
 impl<L> Proxied<L> {
@@ -61,13 +60,14 @@ impl<L: Listener> Listener for Proxied<L> {
     async fn accept(
         &mut self,
     ) -> io::Result<(Boxed<ProxiedSocket<<L::Handshake as Handshake>::Socket>>, Peer)> {
-        let (before, proxy) = self.listener.accept().await?;
-        let proxies = self.proxies.clone();
-        let handshake = Box::pin(async move {
-            let ip = proxy.address().map(|address| address.ip().to_canonical());
-            if ip.is_some_and(|ip| !proxies.contains(&ip)) {
-                return Err(io::ErrorKind::PermissionDenied.into());
+        let (before, proxy) = loop {
+            let (before, peer) = self.listener.accept().await?;
+            let ip = peer.address().map(|address| address.ip().to_canonical());
+            if ip.is_none_or(|ip| self.proxies.contains(&ip)) {
+                break (before, peer);
             }
+        };
+        let handshake = Box::pin(async move {
             let mut socket = before.await?;
             let client = read_header(&mut socket).await?;
             let peer = client.map_or(proxy, Peer::Tcp);

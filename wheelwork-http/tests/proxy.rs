@@ -9,7 +9,7 @@ use hyper::service::service_fn;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use wheelwork_http::{Hyper, Limit, Limits, Proxied, RequestBody, Server, serve};
 
 const GET: &[u8] = b"GET /peer HTTP/1.1\r\nhost: server\r\nconnection: close\r\n\r\n";
@@ -129,4 +129,23 @@ async fn a_header_that_does_not_end_has_the_limit_of_the_handshake() {
     assert_ne!(answer(address, b"PROXY UNKNOWN\r\n").await, "");
     assert_eq!(silent.read(&mut [0; 9]).await.unwrap_or(0), 0);
     assert_eq!(server.cuts(Limit::Handshake), 1);
+}
+
+/// A stranger takes no place, so nobody makes room for it. All of 127.0.0.0/8 is the machine's own on Linux.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_connection_from_elsewhere_makes_nobody_leave() {
+    let (address, server) = start(Limits::default().connections(1), "127.0.0.1").await;
+    let mut client = TcpStream::connect(address).await.unwrap();
+    client.write_all(b"PROXY UNKNOWN\r\nGET / HTTP/1.1\r\nhost: server\r\n\r\n").await.unwrap();
+    assert!(client.read(&mut [0; 1024]).await.unwrap() > 0);
+    for _ in 0..20 {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+        let mut stranger = socket.connect(address).await.unwrap();
+        assert_eq!(stranger.read(&mut [0; 9]).await.unwrap_or(0), 0);
+    }
+    assert_eq!(server.cuts(Limit::Connections), 0);
+    client.write_all(GET).await.unwrap();
+    assert!(client.read(&mut [0; 1024]).await.unwrap() > 0);
 }
