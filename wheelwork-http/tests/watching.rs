@@ -3,10 +3,14 @@
 #[path = "limits/app.rs"]
 #[allow(dead_code)]
 mod app;
+#[path = "limits/frames.rs"]
+#[allow(dead_code)]
+mod frames;
 #[path = "limits/world.rs"]
 #[allow(dead_code)]
 mod world;
 
+use frames::{data, get, post};
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -148,6 +152,29 @@ fn tracing_gets_an_event_of_each_cut() {
                 ("peer", &peer),
             ];
             assert_eq!(*fields, expected.map(|(name, value)| (name, value.to_owned())).into());
+        });
+    });
+}
+
+/// A request is one, however many parts of it go on: the answer, the body, a chunk.
+#[test]
+fn a_cut_counts_requests_and_not_their_parts() {
+    let _alone = alone();
+    let events = Events::default();
+    tracing::subscriber::with_default(events.clone(), || {
+        world(limits(), async |world: World| {
+            let mut http1 = world.connect().await;
+            http1.send("POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n").await;
+            world.pass(SECOND).await;
+            let mut http2 = world.connect_http2_with_window(10).await;
+            http2.send([post(1, "/echo"), data(1, 1), get(3, "/endless")].concat()).await;
+            world.pass(23 * SECOND).await;
+            settle().await;
+            let events = std::mem::take(&mut *events.0.lock().unwrap());
+            let mut counts: Vec<_> =
+                events.iter().map(|(_, fields)| &*fields["in_flight"]).collect();
+            counts.sort();
+            assert_eq!(counts, ["1", "2"], "{events:?}");
         });
     });
 }

@@ -173,8 +173,7 @@ impl Conn {
 
     /// Counts and reports a cut.
     pub(crate) fn report(&self, limit: Limit, effect: Effect) {
-        let in_flight = self.in_flight.load(Ordering::Relaxed) as usize;
-        self.settings.report(limit, effect, &self.peer(), self.open_for(), in_flight);
+        self.settings.report(limit, effect, &self.peer(), self.open_for(), self.requests());
     }
 
     /// The connection has ended.

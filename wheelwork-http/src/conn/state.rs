@@ -78,6 +78,7 @@ pub(crate) struct Conn {
     pub(crate) settings: Arc<Settings>,
     /// The place in the registry.
     pub(crate) place: AtomicU32,
+    /// The parts of requests in flight: an answer, a body, a chunk, a tunnel.
     pub(crate) in_flight: AtomicU32,
     /// Those in flight that are tunnels within HTTP/2.
     pub(super) tunnels: AtomicU32,
@@ -197,6 +198,16 @@ impl Conn {
 
     pub(crate) fn open_for(&self) -> Duration {
         Duration::from_nanos(self.now().saturating_sub(self.born))
+    }
+
+    /// The number of requests in flight, however many parts they have. HTTP/1 has one at a time.
+    pub(super) fn requests(&self) -> usize {
+        if !self.has(Flags::HTTP2) {
+            return usize::from(self.in_flight.load(Ordering::Relaxed) > 0);
+        }
+        let control = self.control();
+        let requests = control.cold().map_or(&[][..], |cold| &cold.requests);
+        requests.iter().filter(|record| record.strong_count() > 0).count()
     }
 
     pub(crate) fn flow(&self) -> Flow {
