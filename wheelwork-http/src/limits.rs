@@ -45,7 +45,7 @@ impl Rate {
 /// | [`response_rate`](Self::response_rate) | 500 bytes/s over 60 s | while a write waits | reset |
 /// | [`idle`](Self::idle) | 75 s | while no request is in flight | soft close |
 /// | [`age`](Self::age) | 1 h, no grace | from accept | soft close |
-/// | [`ping`](Self::ping) | each 60 s, answered in 20 s | HTTP/2: while nothing is read | close |
+/// | [`ping`](Self::ping) | each 60 s, answered in 20 s | HTTP/2: while nothing is read and nothing taken | close |
 /// | [`control_frames`](Self::control_frames) | 100 in a second | HTTP/2: on top of those that requests and bodies account for | GOAWAY, close |
 /// | [`tunnel`](Self::tunnel) | 5 min | after an upgrade, while no byte flows | close |
 /// | [`connections`](Self::connections) | off | | the idlest are closed; accepts wait |
@@ -232,8 +232,8 @@ impl Limits {
         self.for_each_request(|request| request.response_rate(least))
     }
 
-    /// From the end of the last request. HTTP/1: no byte of the next one came. HTTP/2: no stream is open; pings
-    /// do not count. The connection is closed softly, so a request that comes meanwhile is answered or can be
+    /// From the end of the last request. HTTP/1: no byte of the next one came. HTTP/2: no stream is open, and the client
+    /// takes nothing of a response that the system still holds; pings do not count. The connection is closed softly, so a request that comes meanwhile is answered or can be
     /// repeated (RFC 9112 sections 9.3.1 and 9.5, RFC 9113 section 6.8).
     #[must_use]
     pub fn idle(self, limit: impl Into<Option<Duration>>) -> Self {
@@ -260,7 +260,8 @@ impl Limits {
     }
 
     /// HTTP/2: pings a client from which nothing was read for `interval`, and closes the connection if no answer
-    /// comes within `answer`.
+    /// comes within `answer`. A ping waits behind what was written before it, which a slow link may carry for minutes.
+    /// So while the client takes that, no answer is late.
     #[must_use]
     pub fn ping(self, interval: impl Into<Option<Duration>>, answer: Duration) -> Self {
         Self { ping: interval.into(), pong: answer, ..self }

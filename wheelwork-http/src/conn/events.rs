@@ -126,6 +126,16 @@ impl Conn {
         flow.streams = flow.streams.max(requests.len() as u32);
     }
 
+    /// The client takes what was written, so it is neither idle nor gone. The check follows.
+    #[cold]
+    pub(super) fn client_takes(&self) {
+        let now = self.now();
+        self.idle_since.store(now, Ordering::Relaxed);
+        if (1..=now).contains(&self.ping_at.load(Ordering::Relaxed)) {
+            self.ping_at.store(after(now, self.limits().ping), Ordering::Relaxed);
+        }
+    }
+
     /// Bytes of DATA have come.
     pub(super) fn data_came(&self, bytes: usize) {
         if let Some(cold) = self.control().cold_if_any() {

@@ -14,22 +14,25 @@
 use super::allowance::{Allowance, Flood, REQUEST};
 use super::frames::{Frames, Heads, Open};
 use super::state::{Conn, Flags, UNSTAMPED};
+use super::taking::Taking;
 use crate::time::after;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What is known of the bytes of HTTP/2.
+/// What is known of the bytes of HTTP/2, in both directions.
 #[derive(Debug)]
 pub(super) struct Http2 {
     pub(super) frames: Frames,
     pub(super) allowance: Allowance,
+    pub(super) taking: Taking,
 }
 
 impl Http2 {
     pub(super) fn new(conn: &Conn) -> Self {
         let per_second = conn.limits().control_frames.unwrap_or_default();
         // The preface is no frame.
-        Self { frames: Frames::default(), allowance: Allowance::new(per_second, conn.born) }
+        let allowance = Allowance::new(per_second, conn.born);
+        Self { frames: Frames::default(), allowance, taking: Taking::default() }
     }
 }
 
@@ -43,7 +46,7 @@ impl Conn {
     ) -> Result<(), Flood> {
         if self.has(Flags::TUNNEL) {
             self.touch();
-        } else if let Some(Http2 { frames, allowance }) = http2 {
+        } else if let Some(Http2 { frames, allowance, .. }) = http2 {
             self.frames_came(frames, bytes);
             return self.allow(frames.heads, allowance);
         } else if self.in_flight.load(Ordering::Relaxed) == 0

@@ -32,6 +32,7 @@
 //   allowance how many control frames a client may send
 //   frames    where HTTP/2's frames and header blocks end
 //   window    what a client of HTTP/2 may still send
+//   taking    what it takes of what was written
 //   inbound   what the bytes of a client are
 //   stream    `Limited`, the socket
 mod address;
@@ -48,6 +49,7 @@ mod record;
 mod settings;
 mod state;
 mod stream;
+mod taking;
 mod turn;
 mod window;
 

@@ -89,7 +89,7 @@ impl<S: Socket> Limited<S> {
     /// A read or a write would wait.
     #[inline]
     fn waits<T>(self: Pin<&mut Self>, half: Half, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
-        if self.member.conn.has(Flags::ABORT | Flags::TUNNEL) {
+        if self.member.conn.has(Flags::ABORT | Flags::TUNNEL | Flags::DUE) {
             return self.waits_in_vain(half, cx);
         }
         Poll::Pending
@@ -102,6 +102,9 @@ impl<S: Socket> Limited<S> {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<T>> {
         let conn = self.member.conn.clone();
+        if conn.has(Flags::DUE) {
+            self.as_mut().look();
+        }
         if conn.take(Flags::FAREWELL) != 0 {
             match conn.aborted_by() {
                 Limit::Response | Limit::ResponseRate => self.stream.reset_on_drop(),
@@ -118,6 +121,16 @@ impl<S: Socket> Limited<S> {
         match conn.has(Flags::ABORT) {
             true => Poll::Ready(Err(LimitPassed(conn.aborted_by()).into())),
             false => Poll::Pending,
+        }
+    }
+
+    /// Looks whether the client takes bytes, before the task judges.
+    fn look(self: Pin<&mut Self>) {
+        let this = self.project();
+        let http2 = this.extra.as_mut().and_then(|extra| extra.http2.as_mut());
+        let (Some(http2), Some(untaken)) = (http2, this.stream.untaken()) else { return };
+        if http2.taking.goes_on(untaken) {
+            this.member.conn.client_takes();
         }
     }
 
@@ -147,6 +160,7 @@ impl<S: Socket> Limited<S> {
         let http2 = extra.as_mut().and_then(|extra| extra.http2.as_mut());
         let (Some(http2), &Poll::Ready(Ok(mut left))) = (http2, written) else { return };
         http2.allowance.wrote(left);
+        http2.taking.wrote(left);
         let mut is_opened = false;
         for slice in slices {
             let taken = slice.len().min(left);

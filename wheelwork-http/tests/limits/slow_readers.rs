@@ -57,19 +57,62 @@ fn a_client_that_reads_twice_the_least_rate_is_spared() {
     });
 }
 
+/// With a request on a stream of a large window.
+async fn connect_http2(world: &World, path: &str) -> Client {
+    let mut client = connect(world).await;
+    let settings = [&[0, 4][..], &0x7fff_ffff_u32.to_be_bytes()].concat();
+    let begin = [
+        frames::PREFACE,
+        &frames::frame(frames::SETTINGS, 0, 0, &settings),
+        &window_update(0, 0x7fff_0000),
+        &frames::get(1, path),
+    ];
+    client.send(begin.concat()).await;
+    client
+}
+
 #[test]
 fn a_client_of_http2_that_reads_twice_the_least_rate_is_spared() {
     world(slow_limits(), async |world| {
-        let mut client = connect(&world).await;
-        let settings = [&[0, 4][..], &0x7fff_ffff_u32.to_be_bytes()].concat();
-        let begin = [
-            frames::PREFACE,
-            &frames::frame(frames::SETTINGS, 0, 0, &settings),
-            &window_update(0, 0x7fff_0000),
-            &frames::get(1, "/endless"),
-        ];
-        client.send(begin.concat()).await;
+        let client = connect_http2(&world, "/endless").await;
         is_spared_while_it_reads(world, client).await;
+    });
+}
+
+/// It finds a ping only behind all that the system holds, which takes longer than the answer may.
+#[test]
+fn a_client_that_reads_what_is_before_a_ping_is_spared() {
+    world(slow_limits().ping(20 * SECOND, 8 * SECOND), async |world| {
+        let client = connect_http2(&world, "/endless").await;
+        is_spared_while_it_reads(world, client).await;
+    });
+}
+
+#[test]
+fn a_client_that_stops_before_a_ping_is_closed() {
+    world(slow_limits().idle(None).ping(20 * SECOND, 8 * SECOND), async |world| {
+        let mut client = connect_http2(&world, "/big").await;
+        read(&world, &mut client, 1000, 60).await;
+        assert_eq!(world.cuts(), []);
+        // What it took since the last look counts, and so does what is under way. Then comes the ping.
+        for _ in 0..4 {
+            world.pass(20 * SECOND).await;
+        }
+        assert_eq!(world.cuts(), [(Limit::Ping, Effect::Close)]);
+    });
+}
+
+/// The system of the server has accepted the whole response at once.
+#[test]
+fn a_client_of_http2_that_still_takes_a_response_is_not_idle() {
+    world(slow_limits(), async |world| {
+        let mut client = connect_http2(&world, "/big").await;
+        read(&world, &mut client, 1000, 80).await;
+        assert_eq!(world.cuts(), []);
+        for _ in 0..3 {
+            world.pass(40 * SECOND).await;
+        }
+        assert_eq!(world.cuts()[0], (Limit::Idle, Effect::SoftClose));
     });
 }
 

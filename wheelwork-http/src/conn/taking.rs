@@ -1,0 +1,45 @@
+//! `Taking`: what a client of HTTP/2 takes of what was written.
+//!
+//! The system holds what it has accepted, and a slow link needs a minute or more for that. Meanwhile nothing is written,
+//! and nothing is read: a ping waits behind the rest, and the last request has ended long ago. But the client is there.
+
+/// So many bytes are taken soon, and are perhaps only not acknowledged yet.
+const FEW: u64 = 4096;
+
+#[derive(Debug, Default)]
+pub(super) struct Taking {
+    written: u64,
+    /// What was taken at the last look.
+    taken: u64,
+}
+
+impl Taking {
+    pub(super) fn wrote(&mut self, bytes: usize) {
+        self.written += bytes as u64;
+    }
+
+    /// Whether the client has taken some bytes since the last look, and more than a few others are under way.
+    pub(super) fn goes_on(&mut self, untaken: u64) -> bool {
+        let taken = self.written.saturating_sub(untaken);
+        let before = std::mem::replace(&mut self.taken, taken);
+        untaken > FEW && taken > before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_takes_if_less_is_left_or_more_was_written() {
+        let mut taking = Taking::default();
+        taking.wrote(10_000);
+        assert!(!taking.goes_on(10_000), "nothing was taken");
+        assert!(taking.goes_on(6_000));
+        assert!(!taking.goes_on(6_000));
+        taking.wrote(500);
+        assert!(!taking.goes_on(6_500));
+        assert!(taking.goes_on(6_499));
+        assert!(!taking.goes_on(FEW), "few are left");
+    }
+}
