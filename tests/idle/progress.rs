@@ -5,7 +5,7 @@ use crate::common::{Record, TICK, manual, ms};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use wheelwork::idle::{Answer, IdleEvent, IdleKind, IdlePolicy, IdleTimeouts, Outgoing};
 
@@ -112,7 +112,18 @@ fn progress_does_not_put_off_an_age() {
 struct Connection {
     stream: Arc<TcpStream>,
     untaken: u64,
-    is_cut: Arc<AtomicBool>,
+    peer: Arc<Peer>,
+}
+
+/// What the test knows of the other end.
+#[derive(Default)]
+struct Peer {
+    /// It has read since the last event. The writer may have filled the socket again to the same byte, which looks like no
+    /// progress.
+    has_read: AtomicBool,
+    /// How often an event has found more or fewer bytes in the socket than the event before.
+    progressed: AtomicUsize,
+    is_cut: AtomicBool,
 }
 
 /// As on the page of `Answer::Progressed`.
@@ -121,10 +132,12 @@ fn on_idle(connection: &mut Connection, event: IdleEvent) -> Answer {
         connection.untaken = 0;
     }
     let untaken = connection.stream.untaken().unwrap_or(0);
-    if std::mem::replace(&mut connection.untaken, untaken) != untaken {
+    let has_changed = std::mem::replace(&mut connection.untaken, untaken) != untaken;
+    connection.peer.progressed.fetch_add(has_changed.into(), Ordering::SeqCst);
+    if has_changed | connection.peer.has_read.swap(false, Ordering::SeqCst) {
         return Answer::Progressed;
     }
-    connection.is_cut.store(true, Ordering::SeqCst);
+    connection.peer.is_cut.store(true, Ordering::SeqCst);
     connection.stream.shutdown(Shutdown::Both).unwrap();
     Answer::StopWatching
 }
@@ -138,8 +151,8 @@ fn a_thread_that_writes_to_a_slow_reader_goes_on_and_one_that_writes_to_nobody_e
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let stream = Arc::new(listener.accept().unwrap().0);
-    let is_cut = Arc::new(AtomicBool::new(false));
-    let connection = Connection { stream: stream.clone(), untaken: 0, is_cut: is_cut.clone() };
+    let peer = Arc::new(Peer::default());
+    let connection = Connection { stream: stream.clone(), untaken: 0, peer: peer.clone() };
     let watch = idle.watch(connection, &IdlePolicy::new().waiting_write(ms(250))).unwrap();
     watch.record_waiting_write();
     let near = stream.clone();
@@ -158,10 +171,12 @@ fn a_thread_that_writes_to_a_slow_reader_goes_on_and_one_that_writes_to_nobody_e
             taken += u32::from(now != before);
             before = now;
         }
+        peer.has_read.store(true, Ordering::SeqCst);
         clock.advance(3 * TICK);
-        assert!(!is_cut.load(Ordering::SeqCst));
+        assert!(!peer.is_cut.load(Ordering::SeqCst));
     }
-    while !is_cut.load(Ordering::SeqCst) {
+    assert!(peer.progressed.load(Ordering::SeqCst) > 0);
+    while !peer.is_cut.load(Ordering::SeqCst) {
         clock.advance(3 * TICK);
     }
     writer.join().unwrap();
