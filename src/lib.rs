@@ -58,7 +58,7 @@
 //! 3. **A flood does not delay other timeouts.** The worker takes no lock that a thread holds while
 //!    it schedules or cancels. It waits for a thread only during that thread's push to a queue, which
 //!    takes a few instructions, unless the system interrupts the thread there. New timeouts wait in
-//!    their thread's memory until shortly before they are due. In each pass the worker expires all that are
+//!    a chunk of their thread until shortly before they are due. In each pass the worker expires all that are
 //!    due, and then files at most about 100,000 others in the wheel. It interrupts this if something becomes
 //!    due. Cancelled timeouts do not count. The worker searches for dead entries in slices of a few
 //!    milliseconds, and checks between two slices whether it must stop.
@@ -67,7 +67,7 @@
 //!    cascade), which are swept out when they outnumber the live timeouts. The memory of a burst is freed
 //!    within about a second, but each timeout that outlives the burst, and each handle that is kept, can
 //!    keep the 2.6 KB around its slot, and about 3 KB once its timer has ended. Each pair of a thread and a timer
-//!    in which it has scheduled costs about 4 KB until the thread ends, or, if the timer ends first, until the
+//!    in which it has scheduled costs about 3 KB until the thread ends, or, if the timer ends first, until the
 //!    thread schedules in another timer for the first time.
 //! 5. **No task can hurt another.** Panics of tasks are caught and counted. On the worker, so are panics
 //!    of an executor, a callback, a [`Clock`] or a logger. If the worker dies anyway, the timer is

@@ -89,39 +89,35 @@ fn schedule_on(name: &str, timer: &HashedWheelTimer, count: usize) -> Vec<Thread
 }
 
 #[test]
-fn a_heap_has_what_its_thread_scheduled() {
-    let (timer, clock) = manual();
-    let summary = |heaps: Vec<ThreadMetrics>| -> Vec<_> {
-        let fields = |heap: ThreadMetrics| (heap.thread, heap.scheduled, heap.slots);
-        heaps.into_iter().map(fields).collect()
-    };
-    let first = schedule_on("first", &timer, 63);
-    assert_eq!(summary(first), [(Some("first".to_owned()), 63, 124)]);
-    let has_left = || timer.thread_metrics().iter().all(|heap| heap.thread.is_none());
-    eventually("the thread has left", has_left);
-    let second = schedule_on("second", &timer, 1);
-    assert_eq!(summary(second), [(Some("second".to_owned()), 64, 124)], "it has the same heap");
-    clock.advance(TICK);
-    clock.advance(ms(1000));
-    assert!(timer.thread_metrics().is_empty(), "all of its timeouts have ended");
-    assert_eq!(timer.metrics().scheduled, 64);
-    timer.new_timeout(|| (), TICK).unwrap();
-    timer.stop().unwrap();
-    assert_eq!(timer.thread_metrics()[0].slots, 0);
-}
-
-#[test]
-fn threads_that_schedule_at_one_time_have_different_heaps() {
+fn a_thread_is_shown_with_what_it_has_scheduled_until_it_ends() {
     let (timer, _clock) = manual();
     timer.new_timeout(|| (), TICK).unwrap();
-    let heaps = schedule_on("other", &timer, 2);
-    let scheduled: Vec<u64> = heaps.iter().map(|heap| heap.scheduled).collect();
-    assert_eq!(scheduled, [1, 2]);
-    assert_eq!(heaps[0].thread.as_deref(), thread::current().name());
+    let threads = schedule_on("other", &timer, 63);
+    let mut shown: Vec<_> = threads.into_iter().map(|t| (t.scheduled, t.thread)).collect();
+    shown.sort();
+    let this = thread::current().name().unwrap_or_default().to_owned();
+    assert_eq!(shown, [(1, this.clone()), (63, "other".to_owned())]);
+    eventually("the thread has left", || timer.thread_metrics().len() == 1);
+    assert_eq!(timer.thread_metrics()[0].thread, this);
+    assert_eq!(timer.metrics().scheduled, 64, "its counts stay");
 }
 
 #[test]
-fn the_heap_of_the_idle_manager_is_not_shown() {
+fn the_slots_of_a_timer_follow_its_timeouts() {
+    let (timer, clock) = manual();
+    assert_eq!(timer.metrics().slots, 0);
+    let timeouts: Vec<_> = (0..6200).map(|_| timer.new_timeout(|| (), TICK).unwrap()).collect();
+    assert_eq!(timer.metrics().slots, 6200);
+    drop(timeouts);
+    clock.advance(TICK);
+    clock.advance(ms(1000));
+    assert!(timer.metrics().slots < 20 * 62, "{} slots for no timeout", timer.metrics().slots);
+    timer.stop().unwrap();
+    assert_eq!(timer.metrics().slots, 0);
+}
+
+#[test]
+fn the_timeouts_of_the_idle_manager_belong_to_no_thread() {
     let (timer, _clock) = manual();
     let idle = IdleTimeouts::new(&timer, |_: &mut (), _| Answer::StopWatching);
     let _watch = idle.watch((), &IdlePolicy::new().both(TICK)).unwrap();

@@ -1,4 +1,4 @@
-//! Spreads threads over shards: each thread's shard, and the number of shards of the idle manager.
+//! Spreads threads over shards: each thread's shard, and the number of shards of a timer and of the idle manager.
 
 use crate::base::sync::thread_local;
 use std::cell::Cell;
@@ -6,6 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Each shard in use costs the timer a timeout, and memory for rows that are not full.
 const MAX_SHARDS: usize = 16;
+
+/// The number of processors that this process may use, rounded up to a power of two. A model has one.
+pub(crate) fn core_count() -> usize {
+    if cfg!(any(loom, shuttle)) { 1 } else { num_cpus::get().next_power_of_two() }
+}
 
 /// The number of shards of the idle manager, a power of two: large enough that the threads of a server
 /// seldom share one. A loom model has one shard, so that its threads do share it.

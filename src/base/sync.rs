@@ -21,7 +21,7 @@ use std::sync as imp;
 
 pub(crate) use imp::{
     MutexGuard,
-    atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
+    atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence},
 };
 
 #[cfg(loom)]
@@ -171,10 +171,6 @@ mod model {
         pub(crate) fn store(&self, value: T) {
             let former = std::mem::replace(&mut *self.0.lock(), value);
             drop(former);
-        }
-
-        pub(crate) fn take(&self) -> T {
-            std::mem::take(&mut *self.0.lock())
         }
 
         pub(crate) fn load(&self) -> T

@@ -2,11 +2,12 @@
 
 use crate::base::sync::{Arc, ArrayQueue, check, spawn};
 use crate::executor::{Dispatch, Job, OnRefusal};
-use crate::intake::context::Context;
-use crate::intake::{Claim, Phase, Registry, Slot};
+use crate::intake::{Chunk, Claim, Phase, Slot, WorkerTable};
 use crate::time::Timebase;
 use crate::time::tick::TickScale;
-use crate::timeout::{Admit, Erased, Next, Run, Timeout, TimerTask, schedule};
+use crate::timeout::{
+    Admit, Erased, Link, Next, Run, Shared, SharedRef, Timeout, TimerTask, schedule,
+};
 use std::cell::Cell;
 use std::convert::identity;
 use std::num::NonZeroU64;
@@ -32,33 +33,39 @@ impl TimerTask for Counted {
     }
 }
 
-type Arenas = Arc<Registry<Erased>>;
-
-fn arenas() -> Arenas {
-    let (time, scale) = (Timebase::starting_now(None), TickScale::new(NonZeroU64::MIN));
-    Arc::new(Registry::new(Context::new(time, scale, None, 1)))
+/// What a timer shares, and what its worker has.
+struct Timer {
+    shared: SharedRef,
+    table: WorkerTable<Chunk<Erased>>,
 }
 
-fn scheduled(arenas: &Arenas, ends: &Arc<Ends>, repeats: bool) -> Timeout {
+fn timer() -> Timer {
+    let (time, scale) = (Timebase::starting_now(None), TickScale::new(NonZeroU64::MIN));
+    let (shared, mut table) = Shared::new(time, scale, None, 1);
+    table.know(0);
+    Timer { shared, table }
+}
+
+fn scheduled(timer: &Timer, ends: &Arc<Ends>, repeats: bool) -> Timeout {
     let admit = if repeats { Admit::Series } else { Admit::Once };
-    let scheduled = schedule(arenas, Counted(ends.clone()), 8, admit, identity);
+    let scheduled = schedule(&Link::to(&timer.shared), Counted(ends.clone()), 8, admit, identity);
     scheduled.map_err(|(_, refusal)| refusal).expect("it is open and empty")
 }
 
 /// A slot of the first chunk. The models need no other.
-fn with_slot<R>(arenas: &Arenas, offset: usize, f: impl FnOnce(&Slot<Erased>) -> R) -> R {
-    f(arenas.chunk(0).expect("it is made with the first timeout").slot(offset))
+fn with_slot<R>(timer: &Timer, offset: usize, f: impl FnOnce(&Slot<Erased>) -> R) -> R {
+    f(timer.table.get(0).expect("it is made with the first timeout").slot(offset))
 }
 
 /// Claims the timeouts that are due, as the worker does. Returns them as jobs.
-fn due(arenas: &Arenas) -> Vec<Job> {
-    let chunk = arenas.chunk(0).expect("it is made with the first timeout");
+fn due(timer: &Timer) -> Vec<Job> {
+    let chunk = timer.table.get(0).expect("it is made with the first timeout");
     let mut jobs = Vec::new();
     for offset in 0..2 {
         let slot = chunk.slot(offset);
         let Some((_, version)) = slot.file() else { continue };
         if let Claim::Due((claimed, runner)) = chunk.claim(offset, version, 16) {
-            arenas.context.counts.by_worker.expired.add(1);
+            timer.shared.counts.by_worker.expired.add(1);
             jobs.push(Job::new(claimed.payload, runner));
         }
     }
@@ -67,28 +74,28 @@ fn due(arenas: &Arenas) -> Vec<Job> {
 
 /// Asserts that each of `count` timeouts has ended once, by its task's count and by the timer's, and
 /// that all slots are Free again.
-fn accounted_for(arenas: &Arenas, ends: &Ends, count: usize) {
+fn accounted_for(timer: &Timer, ends: &Ends, count: usize) {
     let [run, cancelled] = [&ends.run, &ends.cancelled].map(|n| n.load(Ordering::Relaxed));
     assert_eq!(run + cancelled, count);
-    let counts = arenas.context.counts.snapshot();
+    let counts = timer.shared.counts.snapshot();
     assert_eq!((counts.expired, counts.cancelled), (run as u64, cancelled as u64), "{counts:?}");
     assert_eq!(counts.pending, 0);
     (0..2)
-        .for_each(|offset| with_slot(arenas, offset, |slot| assert_eq!(slot.phase(), Phase::Free)));
+        .for_each(|offset| with_slot(timer, offset, |slot| assert_eq!(slot.phase(), Phase::Free)));
 }
 
 /// An executor with room for one job is offered two, while its thread takes one out and the first timeout
 /// is cancelled. Each task runs once, or its cancelled callback runs once. Each slot is free in the end.
 fn a_refused_job_ends_once(on_refusal: &OnRefusal) {
-    let (arenas, ends) = (arenas(), Arc::new(Ends::default()));
-    let (first, second) = (scheduled(&arenas, &ends, true), scheduled(&arenas, &ends, true));
+    let (timer, ends) = (timer(), Arc::new(Ends::default()));
+    let (first, second) = (scheduled(&timer, &ends, true), scheduled(&timer, &ends, true));
     let queue = Arc::new(ArrayQueue::new(1));
     let taker = {
         let queue = queue.clone();
         spawn(move || queue.pop().into_iter().for_each(Job::run))
     };
     let canceller = spawn(move || first.cancel());
-    let jobs = due(&arenas);
+    let jobs = due(&timer);
     let executor = {
         let queue = queue.clone();
         move |job| queue.push(job)
@@ -97,12 +104,12 @@ fn a_refused_job_ends_once(on_refusal: &OnRefusal) {
     // The timer stops after one more offer.
     let offers = Cell::new(0);
     let stopping = || offers.replace(offers.get() + 1) > 0;
-    jobs.into_iter().for_each(|job| dispatch.hand(job, &arenas.context.counts.worker, stopping));
+    jobs.into_iter().for_each(|job| dispatch.hand(job, &timer.shared.counts.worker, stopping));
     taker.join().unwrap();
     std::iter::from_fn(|| queue.pop()).for_each(Job::run);
     let won = canceller.join().unwrap();
     drop(second);
-    accounted_for(&arenas, &ends, 2);
+    accounted_for(&timer, &ends, 2);
     // The cancel fails only if the first run had ended before it: there is no further run to stop.
     assert!(won || ends.run.load(Ordering::Relaxed) == 2);
 }
@@ -122,12 +129,12 @@ fn rule_01_a_refused_job_that_is_offered_again_ends_once() {
 fn rule_01_a_dropped_job_ends_once() {
     for repeats in [false, true] {
         check(move || {
-            let (arenas, ends) = (arenas(), Arc::new(Ends::default()));
-            let timeout = scheduled(&arenas, &ends, repeats);
+            let (timer, ends) = (timer(), Arc::new(Ends::default()));
+            let timeout = scheduled(&timer, &ends, repeats);
             let canceller = spawn(move || timeout.cancel());
-            drop(due(&arenas));
+            drop(due(&timer));
             canceller.join().unwrap();
-            accounted_for(&arenas, &ends, 1);
+            accounted_for(&timer, &ends, 1);
             assert_eq!(ends.run.load(Ordering::Relaxed), 0);
         });
     }
@@ -138,9 +145,9 @@ fn rule_01_a_dropped_job_ends_once() {
 /// handle too. So the other thread never affects the new timeout.
 fn a_late_use_does_not_affect_the_next_timeout(act: fn(&Timeout)) {
     check(move || {
-        let (arenas, ends) = (arenas(), Arc::new(Ends::default()));
-        let timeout = scheduled(&arenas, &ends, false);
-        due(&arenas).into_iter().for_each(Job::run);
+        let (timer, ends) = (timer(), Arc::new(Ends::default()));
+        let timeout = scheduled(&timer, &ends, false);
+        due(&timer).into_iter().for_each(Job::run);
         let timeout = Arc::new(timeout);
         let other = {
             let timeout = timeout.clone();
@@ -148,11 +155,11 @@ fn a_late_use_does_not_affect_the_next_timeout(act: fn(&Timeout)) {
         };
         assert!(timeout.is_expired());
         drop(timeout);
-        let next = scheduled(&arenas, &ends, false);
+        let next = scheduled(&timer, &ends, false);
         other.join().unwrap();
         assert!(next.cancel());
         drop(next);
-        accounted_for(&arenas, &ends, 2);
+        accounted_for(&timer, &ends, 2);
     });
 }
 
@@ -183,8 +190,8 @@ fn rule_01_a_late_reschedule_does_not_affect_the_next_timeout() {
 #[test]
 fn a_shared_handle_unpins_once() {
     check(|| {
-        let (arenas, ends) = (arenas(), Arc::new(Ends::default()));
-        let timeout = scheduled(&arenas, &ends, false);
+        let (timer, ends) = (timer(), Arc::new(Ends::default()));
+        let timeout = scheduled(&timer, &ends, false);
         let timeout = Arc::new(timeout);
         let canceller = {
             let timeout = timeout.clone();
@@ -194,13 +201,13 @@ fn a_shared_handle_unpins_once() {
             let timeout = timeout.clone();
             spawn(move || (timeout.is_expired(), timeout.is_cancelled()))
         };
-        due(&arenas).into_iter().for_each(Job::run);
+        due(&timer).into_iter().for_each(Job::run);
         let won = canceller.join().unwrap();
         let (expired, cancelled) = observer.join().unwrap();
         assert!(!(expired && won) && !(cancelled && !won));
         assert_eq!((timeout.is_cancelled(), timeout.is_expired()), (won, !won));
         drop(timeout);
-        accounted_for(&arenas, &ends, 1);
+        accounted_for(&timer, &ends, 1);
     });
 }
 
@@ -208,13 +215,13 @@ fn a_shared_handle_unpins_once() {
 #[test]
 fn dropped_handles_detach_the_timeout() {
     check(|| {
-        let (arenas, ends) = (arenas(), Arc::new(Ends::default()));
-        let timeout = scheduled(&arenas, &ends, false);
+        let (timer, ends) = (timer(), Arc::new(Ends::default()));
+        let timeout = scheduled(&timer, &ends, false);
         let copies = [timeout.clone(), timeout];
         let droppers = copies.map(|copy| spawn(move || drop(copy)));
-        due(&arenas).into_iter().for_each(Job::run);
+        due(&timer).into_iter().for_each(Job::run);
         droppers.into_iter().for_each(|dropper| dropper.join().unwrap());
         assert_eq!(ends.run.load(Ordering::Relaxed), 1);
-        accounted_for(&arenas, &ends, 1);
+        accounted_for(&timer, &ends, 1);
     });
 }

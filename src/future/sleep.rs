@@ -15,7 +15,7 @@
 
 use super::resource::Resource;
 use super::wake::Waiter;
-use crate::intake::context::Gate;
+use crate::intake::shared::Gate;
 use crate::timer::HashedWheelTimer;
 use std::fmt;
 use std::pin::Pin;

@@ -244,7 +244,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
 
     #[cfg(feature = "metrics")]
     pub(super) fn thread_name(&self) -> &str {
-        self.manager.timer.context().name()
+        self.manager.timer.shared().name()
     }
 
     /// The number of callback calls that have panicked.

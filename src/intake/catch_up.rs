@@ -6,7 +6,7 @@
 //! there wakes the worker afterwards. The worker checks the
 //! queue between arming the alarm and its sleep. So it finds the entry, or its sleep ends immediately.
 
-use super::context::Context;
+use super::shared::Shared;
 use crate::base::sync::{Ordering, fence};
 use crate::wheel::Token;
 
@@ -17,7 +17,7 @@ pub(crate) struct CatchUp {
     pub(crate) deadline: u64,
 }
 
-impl Context {
+impl<T> Shared<T> {
     /// Makes an entry catch up. The fence is step 2 of a producer while its timer is closed (see `worker/end`).
     pub(crate) fn catch_up(&self, entry: CatchUp) {
         self.catching_up.push((entry.token, entry.deadline));

@@ -1,4 +1,4 @@
-//! A chunk: 62 slots in one piece of memory, and a bitmap of the slots that were given back.
+//! A chunk: 62 slots in one piece of memory, and one word that decides who uses them and how long the chunk lives.
 //!
 //! Concepts:
 //!
@@ -7,48 +7,49 @@
 //! - A slot is free when its last pin is gone (see `slot`). A handle that cancels keeps the live pin until
 //!   it is dropped (see `timeout/handle`).
 //! - Other threads free slots too, and slots are also freed in a chunk without an owner. These slots go
-//!   into the chunk's own bitmap, `freed`. A thread may collect several of them first.
-//! - A chunk without an owner is *disowned*. Once enough of its slots are free, it waits in the *pool* of
-//!   its arena for the next owner.
-//! - A *use* of a chunk begins when an owner takes it while all of its slots are free. It ends when the chunk has
-//!   no owner and no used slot: the chunk is *empty* then.
+//!   into the chunk's own bitmap, in the word. A thread may collect several of them first.
+//! - A chunk without an owner is *unowned*. Once enough of its slots are free, it waits in its *pool* for the next
+//!   owner. It is *vacant* if all of them are free.
+//! - A *closed* chunk gets no owner any more.
 //!
-//! `freed` is one atomic word: one bit for each slot, and bit 63 if the chunk is disowned.
+//! The word has a bit for each slot, and UNOWNED and CLOSED:
 //!
-//! | `freed` | the owner | a thread that frees a slot |
+//! | change of the word | by | fails if |
 //! |---|---|---|
-//! | bit 63 is clear | exists; its own frees go into its own bitmap | sets the slot's bit |
-//! | bit 63, and fewer than `REUSABLE` slots | none | sets the slot's bit; the thread that brings their number to `REUSABLE` puts the chunk into the pool |
-//! | bit 63, and `REUSABLE` slots or more | none; the chunk is in the pool, or the worker is checking it | sets the slot's bit; the thread that sets the last bit counts the chunk as empty |
+//! | sets bits of slots | a thread that frees them | never |
+//! | sets UNOWNED, and the bits of the free slots | the owner, as it leaves the chunk | never |
+//! | clears the bits of slots | the owner, which takes them | never |
+//! | clears UNOWNED and the bits of slots | the next owner, which has popped the chunk from the pool | CLOSED is set |
+//! | sets CLOSED | the end of the timer; a thread that has made the chunk as the timer ended | never |
+//! | sets CLOSED in a vacant chunk: the word is FINAL | the worker, which has popped the chunk from the pool | another change was first |
 //!
-//! A chunk leaves the pool in one of two ways: the next owner takes it with all bits, or the worker drops
-//! it because it is empty (see `arena`).
+//! The change after which a chunk that is unowned, and not closed, has `REUSABLE` free slots puts the chunk into its
+//! pool. Only the thread that has popped it there may own it or release it.
 //!
-//! **The rule of lifetime.** A chunk has one counted reference to itself for each use that has begun and whose end
-//! is not told yet. The owner that begins a use adds it. The thread whose change of `freed` ends the use drops one.
-//! The next use may begin before the end of the last one is told, so there may be two. All other references (of
-//! the arena's list, the pool, the worker) keep a chunk for their own holders only, and the end of a timer
-//! only gives them up.
+//! **The rule of lifetime.** A chunk has one counted reference to itself, from its making until its word is FINAL: all
+//! slots are free, and it is UNOWNED and CLOSED. The change that makes the word FINAL drops the reference. No change
+//! leaves FINAL: each bit of a slot is set by the one thread that has freed the slot, and only an owner clears bits,
+//! which a closed chunk does not get. All other references (of the table, the pool, the owner) keep a chunk for their
+//! own holders only.
 //!
-//! So the chunk is there for whoever has a pin on one of its slots, a Free slot that is not given back yet, or the
-//! ownership. It may be gone as soon as that was given back. A thread that uses the chunk afterwards takes
-//! a reference first.
+//! So the chunk is there for whoever has a bit that is not in the word yet: a pin on one of its slots, a Free slot that
+//! is not given back yet, or the ownership. It may be gone as soon as that was given back. A thread that uses the chunk
+//! afterwards takes a reference first.
 //!
 //! Invariants:
-//! 1. The bit of a Free slot is set in exactly one place: in the owner's bitmap, in `freed`, or in the
-//!    bitmap of a thread that collects free slots. The bit of a used or reserved slot is set nowhere. All
-//!    changes of `freed` are read-modify-writes, so each bit is taken once.
-//! 2. A chunk is in the pool at most once: exactly one change of `freed` makes it reusable.
-//! 3. Every chunk of an arena is in the arena's list from before its first slot is armed until the worker
-//!    drops it.
+//! 1. The bit of a Free slot is set in exactly one place: in the owner's bitmap, in the word, or in the
+//!    bitmap of a thread that collects free slots. The bit of a used slot is set nowhere. All
+//!    changes of the word are read-modify-writes, so each bit is taken once.
+//! 2. A chunk is in the pool at most once: exactly one change of the word makes it reusable.
+//! 3. Every chunk is in the table from before its first slot is armed until the worker takes it out.
 
-use super::context::Link;
 use super::pending::Promise;
+use super::shared::{Link, Shared, SharedRef};
 use super::slot::{SEQUENCE_SHIFT, Slot};
+use super::table::MAX_CHUNKS;
 use crate::base::prefetch::prefetch;
-use crate::base::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering};
+use crate::base::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering, fence};
 use crate::wheel::Token;
-use std::sync::Weak;
 
 /// The number of slots in a chunk. A model has two, so that it explores the protocols and not the slots.
 pub(crate) const SLOTS: usize = if cfg!(loom) { 2 } else { 62 };
@@ -56,21 +57,28 @@ pub(crate) const SLOTS: usize = if cfg!(loom) { 2 } else { 62 };
 /// The bits of all slots.
 pub(super) const ALL: u64 = (1 << SLOTS) - 1;
 
-/// The bit of a chunk that has no owner.
-pub(super) const DISOWNED: u64 = 1 << 63;
+/// The chunk has no owner.
+const UNOWNED: u64 = 1 << 63;
 
-/// The number of free slots from which on a disowned chunk can have a next owner.
+/// The chunk gets no owner any more.
+const CLOSED: u64 = 1 << 62;
+
+const VACANT: u64 = ALL | UNOWNED;
+
+/// See the rule of lifetime in the head.
+const FINAL: u64 = VACANT | CLOSED;
+
+/// The number of free slots from which on an unowned chunk can have a next owner.
 const REUSABLE: u32 = if cfg!(loom) { 1 } else { 16 };
 
 const OFFSET_BITS: u32 = 6;
 
-/// The offset in the tokens that stand for a look at a chunk (see `known_chunks`).
-pub(super) const LOOK: usize = (1 << OFFSET_BITS) - 1;
+/// The offset in the tokens that stand for a look at a chunk (see `worker/chunks`).
+const LOOK: usize = (1 << OFFSET_BITS) - 1;
 
 const _: () = assert!(SLOTS <= LOOK, "no slot has the offset of a look");
 
-/// The most chunks that one timer can have.
-pub(crate) const MAX_CHUNKS: u32 = 1 << (32 - OFFSET_BITS);
+const _: () = assert!(MAX_CHUNKS == 1 << (32 - OFFSET_BITS), "an index has 32 bits");
 
 /// The chunk and the slot that a token's index names.
 #[inline]
@@ -78,98 +86,74 @@ pub(crate) fn locate(index: u32) -> (usize, usize) {
     ((index >> OFFSET_BITS) as usize, (index & ((1 << OFFSET_BITS) - 1)) as usize)
 }
 
-/// The index in the tokens of a look.
-pub(super) fn look_index(id: usize) -> u32 {
+/// The index in the tokens of a look at a chunk.
+pub(crate) fn look_index(id: usize) -> u32 {
     (id << OFFSET_BITS | LOOK) as u32
 }
 
-/// The arena of a chunk: the calls that a chunk makes.
-pub(super) trait Home<P>: Send + Sync {
-    fn timer(&self) -> &Link;
-
-    /// Whether the arena has the crate's own timeouts.
-    fn is_internal(&self) -> bool;
-
-    /// The arena's number.
-    fn number(&self) -> u32;
-
-    /// Offers a disowned chunk to the next owner.
-    fn reuse(&self, chunk: Arc<Chunk<P>>);
-
-    /// Counts a chunk without a used slot.
-    fn count_empty(&self);
+/// Whether a token stands for a look at a chunk, and not for a timeout.
+#[inline]
+pub(crate) fn is_look(token: Token) -> bool {
+    locate(token.index).1 == LOOK
 }
 
 /// See the head.
 pub(crate) struct Chunk<P> {
-    pub(super) freed: AtomicU64,
-    /// The chunk itself.
-    me: Weak<Self>,
-    /// References to itself: one for each use that has begun and whose end is not told yet (see the head). Two if
-    /// the next use begins before the end of the last one is told.
-    in_use: Mutex<Vec<Arc<Self>>>,
-    pub(super) promise: Promise,
+    /// The word of the head.
+    pub(super) free: AtomicU64,
+    /// The counted reference to itself, until the word is FINAL.
+    me: Mutex<Option<Arc<Self>>>,
+    pub(crate) promise: Promise,
     /// No slot from this one on was ever in use, so a look need not read them. Only the owner writes it.
     used: AtomicUsize,
     /// A lower bound of the sequence numbers in use, shifted as in `Slot::sequence`. Only the owner writes it,
     /// while all slots are free. The worker may read a former one, which is lower.
     from: AtomicU64,
-    /// The number of its arena. The sequence numbers of one arena's timeouts can be compared.
-    pub(crate) arena: u32,
     /// Its number among the timer's chunks.
     pub(crate) id: u32,
+    /// The number of its pool.
+    pool: usize,
     /// Whether its timeouts are the crate's own. No public count, limit or stop includes them.
     pub(crate) internal: bool,
-    /// Its arena. The reference is weak because the arena's queues hold the chunk.
-    home: Weak<dyn Home<P>>,
-    pub(crate) timer: Link,
+    pub(crate) timer: Link<Self>,
+    #[cfg(all(test, loom))]
+    pub(super) alive: model::Alive,
     slots: [Slot<P>; SLOTS],
 }
 
-impl<P> Chunk<P> {
-    /// A chunk that the caller owns, with all of its slots.
-    pub(super) fn new<H: Home<P> + 'static>(id: u32, home: &Arc<H>) -> Arc<Self> {
-        let timer = home.timer().clone();
-        let (internal, arena) = (home.is_internal(), home.number());
-        let home: Weak<dyn Home<P>> = Arc::<H>::downgrade(home);
-        Self::with(id, home, timer, internal, arena)
-    }
-
-    /// A chunk without an arena: it is never in a pool.
-    pub(super) fn homeless<H: Home<P> + 'static>(id: u32, timer: Link) -> Arc<Self> {
-        Self::with(id, Weak::<H>::new(), timer, false, u32::MAX)
-    }
-
-    fn with(
-        id: u32,
-        home: Weak<dyn Home<P>>,
-        timer: Link,
-        internal: bool,
-        arena: u32,
-    ) -> Arc<Self> {
-        let chunk = Arc::new_cyclic(|me| Self {
-            freed: AtomicU64::new(0),
-            me: me.clone(),
-            in_use: Mutex::new(Vec::with_capacity(1)),
+impl<P: Send + Sync + 'static> Chunk<P> {
+    /// A chunk that the caller owns, with all of its slots. `None` if the timer is closed, or can have no more chunks.
+    pub(super) fn new(shared: &SharedRef<Self>, pool: usize) -> Option<Arc<Self>> {
+        let id = shared.table.take_number()?;
+        let chunk = Arc::new(Self {
+            free: AtomicU64::new(0),
+            me: Mutex::new(None),
             promise: Promise::new(),
             used: AtomicUsize::new(0),
             from: AtomicU64::new(0),
-            arena,
             id,
-            internal,
-            home,
-            timer,
+            pool,
+            internal: pool == shared.pools.len() - 1,
+            timer: Link::to(shared),
+            #[cfg(all(test, loom))]
+            alive: model::Alive::new(),
             slots: std::array::from_fn(|_| Slot::new()),
         });
-        chunk.begin_use();
-        chunk
+        #[cfg(all(test, loom))]
+        model::Alive::keep_memory_of(&chunk);
+        *chunk.me.lock() = Some(chunk.clone());
+        shared.table.insert(id, chunk.clone());
+        fence(Ordering::SeqCst); // pairs with the fence of the closing
+        if shared.gate.is_closed() {
+            // The end may have gone through the table before. So the chunk ends here, and the table keeps it.
+            chunk.add(FINAL);
+            return None;
+        }
+        Some(chunk)
     }
+}
 
-    /// The caller becomes the owner of the chunk, none of whose slots is in use. It has a reference.
-    fn begin_use(self: &Arc<Self>) {
-        self.in_use.lock().push(self.clone());
-    }
-
+impl<P> Chunk<P> {
     #[inline]
     pub(crate) fn slot(&self, offset: usize) -> &Slot<P> {
         &self.slots[offset]
@@ -179,7 +163,7 @@ impl<P> Chunk<P> {
     #[inline]
     pub(crate) fn prefetch(&self, offset: usize) {
         prefetch(self.slot(offset));
-        prefetch(&self.freed);
+        prefetch(&self.free);
         prefetch(&self.internal);
     }
 
@@ -196,7 +180,7 @@ impl<P> Chunk<P> {
 
     /// The slots that may be in use. Relaxed, here and below: a slot is armed before the fence of its
     /// announcement, and the worker calls this after a fence.
-    pub(super) fn slots(&self) -> impl Iterator<Item = &Slot<P>> {
+    pub(crate) fn slots(&self) -> impl Iterator<Item = &Slot<P>> {
         self.slots[..self.used()].iter()
     }
 
@@ -204,19 +188,24 @@ impl<P> Chunk<P> {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// The owner reserves a slot for the first time.
+    /// The owner arms a slot for the first time.
     #[cold]
     pub(super) fn set_used(&self, used: usize) {
         self.used.store(used, Ordering::Relaxed);
     }
 
-    pub(super) fn from(&self) -> u64 {
+    pub(crate) fn from(&self) -> u64 {
         self.from.load(Ordering::Relaxed)
     }
 
     /// The owner begins to use the chunk, all of whose slots are free, with this sequence number.
     pub(super) fn set_from(&self, sequence: u64) {
         self.from.store(sequence << SEQUENCE_SHIFT, Ordering::Relaxed);
+    }
+
+    /// Whether no timeout in the chunk has a later sequence number. They wrap.
+    pub(super) fn is_before(&self, sequence: u64) -> bool {
+        (self.from().wrapping_sub(sequence << SEQUENCE_SHIFT) as i64) <= 0
     }
 
     /// The index in the tokens of a slot.
@@ -229,63 +218,146 @@ impl<P> Chunk<P> {
         Token { index: self.index(offset), version }
     }
 
-    /// Takes the bits of the slots that were given back. Only the owner, or the next owner, may call
-    /// it. Acquire: pairs with the release of each `FreeSlots::give_back`.
-    pub(super) fn take_freed(self: &Arc<Self>) -> u64 {
-        let before = self.freed.swap(0, Ordering::AcqRel);
-        if before == ALL | DISOWNED {
-            self.begin_use();
+    /// The owner takes the slots that were given back. Acquire, here and below: pairs with the release of each
+    /// `FreeSlots::give_back`.
+    pub(super) fn take_free(&self) -> u64 {
+        self.free.fetch_and(!ALL, Ordering::AcqRel) & ALL
+    }
+
+    /// The caller, which has popped the chunk from the pool, becomes its owner. Returns its free slots, or `None` if
+    /// the chunk is closed.
+    pub(super) fn own(&self) -> Option<u64> {
+        let owned = |word| (word & CLOSED == 0).then_some(0);
+        self.free
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, owned)
+            .ok()
+            .map(|word| word & ALL)
+    }
+
+    /// The owner leaves the chunk. `free` is the owner's bitmap.
+    pub(super) fn disown(self: &Arc<Self>, free: u64) {
+        self.add(free | UNOWNED);
+    }
+
+    /// No thread may own the chunk any more, since the timer ends. The caller, or the table, keeps the chunk.
+    pub(crate) fn close(&self) {
+        if self.free.fetch_or(CLOSED, Ordering::AcqRel) == VACANT {
+            self.forget_me();
         }
-        before & ALL
     }
 
-    /// A counted reference.
+    /// The worker, which has popped the chunk from the pool, ends it if it is vacant.
+    pub(crate) fn release(self: &Arc<Self>) -> bool {
+        let (done, failed) = (Ordering::AcqRel, Ordering::Relaxed);
+        let released = self.free.compare_exchange(VACANT, FINAL, done, failed).is_ok();
+        if released {
+            self.forget_me();
+        }
+        released
+    }
+
+    /// Sets bits of the word. The caller has a counted reference.
+    fn add(self: &Arc<Self>, bits: u64) {
+        let before = self.free.fetch_or(bits, Ordering::AcqRel);
+        if let Some(change) = Change::between(before, before | bits) {
+            self.clone().tell(change);
+        }
+    }
+
+    /// A counted reference, while the word is not FINAL.
     #[cold]
-    pub(super) fn counted(&self) -> Option<Arc<Self>> {
-        self.me.upgrade()
+    pub(crate) fn counted(&self) -> Option<Arc<Self>> {
+        let me = self.me.lock().clone();
+        #[cfg(all(test, loom))]
+        self.alive.check();
+        me
     }
 
-    /// What follows from a change of `freed`.
+    /// The word is FINAL. The caller has a counted reference.
+    fn forget_me(&self) {
+        let me = self.me.lock().take();
+        drop(me);
+    }
+
+    /// What follows from a change of the word.
     #[cold]
     pub(super) fn tell(self: Arc<Self>, change: Change) {
-        if change.emptied {
-            let used = self.in_use.lock().pop();
-            drop(used);
+        if change.ends {
+            return self.forget_me();
         }
-        let Some(home) = self.home.upgrade() else { return };
-        if change.emptied {
-            home.count_empty();
+        let Some(shared) = self.timer.shared() else { return };
+        let pool = &shared.pools[self.pool];
+        if change.vacates {
+            pool.count_vacant();
+            shared.consider_release(pool);
         }
-        if change.pooled {
-            home.reuse(self);
+        if change.pools {
+            pool.push(self);
         }
     }
 
-    /// Whether the chunk has no owner and no used slot.
-    pub(super) fn is_empty(&self) -> bool {
-        self.freed.load(Ordering::Acquire) & (ALL | DISOWNED) == ALL | DISOWNED
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(super) fn is_vacant(&self) -> bool {
+        self.free.load(Ordering::Acquire) & VACANT == VACANT
+    }
+
+    /// Announces a slot that the calling thread has armed, as the owner of the chunk. See `pending`.
+    #[inline]
+    pub(crate) fn announce_new(&self, deadline: u64) {
+        fence(Ordering::SeqCst);
+        if self.promise.lower_announced(deadline) {
+            self.want_look(deadline);
+        }
+    }
+
+    /// Announces a slot that has become New in another way, or whose deadline was moved to a sooner time.
+    /// Any thread may call it.
+    pub(crate) fn announce_moved(&self, deadline: u64) {
+        fence(Ordering::SeqCst);
+        if deadline < self.promise.look_by() {
+            self.want_look(deadline);
+        }
+    }
+
+    /// Makes the worker look at the chunk by the deadline. Wakes it if it would sleep beyond that.
+    #[cold]
+    #[inline(never)]
+    fn want_look(&self, deadline: u64) {
+        let Some(shared) = self.timer.shared() else { return };
+        let Shared { pending, alarm, .. } = &**shared;
+        self.promise.want(deadline);
+        pending.push(self.id);
+        fence(Ordering::SeqCst); // pairs with the fence of `Alarm::arm`
+        alarm.submitted(deadline);
     }
 }
 
-/// The effects of a change of `freed`.
+/// The effects of a change of the word.
 #[derive(Clone, Copy)]
 pub(super) struct Change {
     /// The chunk now has enough free slots for a next owner.
-    pooled: bool,
-    /// The chunk now has no used slot.
-    emptied: bool,
+    pools: bool,
+    /// The chunk, which has no owner, now has no used slot.
+    vacates: bool,
+    /// The word is now FINAL.
+    ends: bool,
 }
 
 impl Change {
     #[inline]
     pub(super) fn between(before: u64, after: u64) -> Option<Self> {
-        let reusable = |freed: u64| freed & DISOWNED != 0 && (freed & ALL).count_ones() >= REUSABLE;
-        let all = |freed: u64| freed & (ALL | DISOWNED) == ALL | DISOWNED;
-        let emptied = all(after) && !all(before);
-        let pooled = reusable(after) && !reusable(before);
-        (emptied || pooled).then_some(Self { pooled, emptied })
+        let is_pooled = |word: u64| {
+            word & (UNOWNED | CLOSED) == UNOWNED && (word & ALL).count_ones() >= REUSABLE
+        };
+        let becomes = |word| after == word && before != word;
+        let pools = is_pooled(after) && !is_pooled(before);
+        let (vacates, ends) = (becomes(VACANT), becomes(FINAL));
+        (pools || vacates || ends).then_some(Self { pools, vacates, ends })
     }
 }
+
+#[cfg(all(test, loom))]
+mod model;
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;

@@ -12,11 +12,11 @@
 //! An old entry that matches by chance (invariant 5 of `slot`) finds another deadline, unless the later timeout waits
 //! here too. For that, its thread would have to schedule 65,536 timeouts while the worker is in one pass.
 
-use super::context::Context;
+use super::shared::Shared;
 use crate::base::sync::{Ordering, fence};
 use crate::wheel::Token;
 
-impl Context {
+impl<T> Shared<T> {
     /// Makes the entry of a token wait for the clock, whose next time begins the delay. The fence is that of
     /// `catch_up`.
     #[cold]

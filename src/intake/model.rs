@@ -1,17 +1,18 @@
-//! Loom models of an arena, on the real slots, chunks, owners and queues. Each model runs operations that
+//! Loom models of the intake, on the real slots, chunks, owners and queues. Each model runs operations that
 //! can race, and then asserts conservation: every timeout has ended once. A chunk has two slots here.
+//! How long chunks live is in `chunk/model`.
 
-use super::chunk::Home;
-use super::context::Context;
+use super::shared::SharedRef;
 use super::slot::Runs;
 use super::{
-    Cancel, Chunk, Claim, EmptiedSlots, FileChunk, FreeSlots, KnownChunks, Moved, Owner, Phase,
-    Registry, Slot, is_look,
+    Cancel, Chunk, Claim, FreeSlots, Moved, Owner, Phase, Pin, Shared, Slot, WorkerTable, is_look,
 };
 use crate::base::sync::{Arc, Ordering, check, check_up_to, fence, spawn, turn};
 use crate::time::Timebase;
 use crate::time::tick::{NEVER, TickScale};
 use crate::wheel::Token;
+use crate::worker::chunks::{Chunks, FileChunk};
+use std::mem::ManuallyDrop;
 use std::num::NonZeroU64;
 
 /// The present time of the models.
@@ -22,38 +23,39 @@ const DUE: u64 = 40;
 const LATER: u64 = 400;
 const END: u64 = 4000;
 
-fn registry() -> Arc<Registry<u32>> {
+type Timer = SharedRef<Chunk<u32>>;
+
+fn timer() -> (Timer, WorkerTable<Chunk<u32>>) {
     let (time, scale) = (Timebase::starting_now(None), TickScale::new(NonZeroU64::MIN));
-    Arc::new(Registry::new(Context::new(time, scale, None, 1)))
+    Shared::new(time, scale, None, 1)
 }
 
-/// A handle: the chunk of a timeout, and the offset of its slot.
-type Handle = (Arc<Chunk<u32>>, usize);
+/// A handle. Its drop leaves its pin, since most models need not end their timeouts.
+type Handle = ManuallyDrop<Pin<u32>>;
 
 /// Schedules as `timeout/schedule` does, but does not check whether the timer is closed.
 fn schedule(owner: &mut Owner<u32>, payload: u32, deadline: u64) -> Handle {
     assert!(owner.has_room(), "there is room");
-    let offset = owner.arm(payload, deadline, Runs::MayGoOn).offset();
-    owner.chunk().announce_new(deadline);
-    (owner.chunk().clone(), offset)
+    let handle = owner.arm(payload, deadline, Runs::MayGoOn).into_pin();
+    handle.chunk().announce_new(deadline);
+    ManuallyDrop::new(handle)
 }
 
 /// Moves a timeout as its handle does.
-fn reschedule((chunk, offset): &Handle, deadline: u64) -> Result<Moved, Phase> {
-    let moved = chunk.slot(*offset).reschedule(deadline)?;
+fn reschedule(handle: &Handle, deadline: u64) -> Result<Moved, Phase> {
+    let moved = handle.slot().reschedule(deadline)?;
     if moved != Moved::Deadline {
-        chunk.announce_moved(deadline);
+        handle.chunk().announce_moved(deadline);
     }
     Ok(moved)
 }
 
 /// Cancels a timeout and drops the handle. Returns the payload if the cancel won.
-fn cancel((chunk, offset): Handle) -> Option<u32> {
-    let (payload, free) = cancel_in(chunk.slot(offset));
-    if free {
-        chunk.give_back(1 << offset);
+fn cancel(handle: Handle) -> Option<u32> {
+    match ManuallyDrop::into_inner(handle).cancel() {
+        Cancel::Won { payload, .. } => Some(payload),
+        Cancel::Denied(_) | Cancel::Lost => None,
     }
-    payload
 }
 
 /// Cancels the timeout of a slot and drops the handle. Returns the payload if the cancel won, and
@@ -65,27 +67,29 @@ fn cancel_in(slot: &Slot<u32>) -> (Option<u32>, bool) {
     }
 }
 
-/// Drops the tasks that the end of a timer has left in their slots.
-fn drop_emptied(mut emptied: EmptiedSlots<u32>) {
-    emptied.offsets().for_each(|offset| drop(emptied.take(offset)));
-}
-
 /// The worker: the chunks that it knows, and the entries of its wheel.
 struct Worker {
-    registry: Arc<Registry<u32>>,
-    chunks: KnownChunks<u32>,
+    shared: Timer,
+    chunks: Chunks<u32>,
     /// Chunks and timeouts, each with the time under which it is filed.
     entries: Vec<(u64, Token)>,
 }
 
 impl Worker {
-    fn new(registry: &Arc<Registry<u32>>) -> Self {
-        Self { registry: registry.clone(), chunks: KnownChunks::default(), entries: Vec::new() }
+    fn new(shared: &Timer, table: WorkerTable<Chunk<u32>>) -> Self {
+        Self { shared: shared.clone(), chunks: Chunks::new(table), entries: Vec::new() }
+    }
+
+    /// A whole release. False if another thread reads the table.
+    fn release(&mut self) -> bool {
+        self.shared.begin_release();
+        let shared = self.shared.clone();
+        shared.pools.iter().all(|pool| self.chunks.release(pool, pool.len()).is_some())
     }
 
     fn take_in(&mut self) {
-        let Self { registry, chunks, entries } = self;
-        chunks.take_in(registry, |FileChunk { by, token }| entries.push((by, token)));
+        let Self { shared, chunks, entries } = self;
+        chunks.take_in(shared, |FileChunk { by, token }| entries.push((by, token)));
     }
 
     /// The earliest time under which something is filed.
@@ -515,9 +519,9 @@ fn rule_01_an_uncollected_timeout_against_a_handle() {
 #[test]
 fn rule_01_no_new_timeout_is_missed() {
     check(|| {
-        let registry = registry();
-        let mut owner = Owner::enter(&registry).expect("there is room");
-        let mut worker = Worker::new(&registry);
+        let (shared, table) = timer();
+        let mut owner = Owner::enter(&shared).expect("there is room");
+        let mut worker = Worker::new(&shared, table);
         let producer = spawn(move || {
             let _handles = [1, 2, 3].map(|payload| schedule(&mut owner, payload, DUE));
             std::mem::forget(owner); // another model drops it
@@ -534,9 +538,9 @@ fn rule_01_no_new_timeout_is_missed() {
 /// One thread arms slots, the first later than the second, while another pulls forward a timeout of the same
 /// chunk, and the worker looks.
 fn announcements_of_two_threads(own: u64, pulled: u64) {
-    let registry = registry();
-    let mut owner = Owner::enter(&registry).expect("there is room");
-    let mut worker = Worker::new(&registry);
+    let (shared, table) = timer();
+    let mut owner = Owner::enter(&shared).expect("there is room");
+    let mut worker = Worker::new(&shared, table);
     let other = schedule(&mut owner, 1, END);
     worker.look(END);
     assert_eq!(worker.entries.len(), 1);
@@ -576,9 +580,9 @@ fn rule_02_an_announcement_beside_an_equal_one_of_another_thread() {
 #[test]
 fn rule_02_an_announcement_relies_on_no_other_thread() {
     check(|| {
-        let registry = registry();
-        let mut owner = Owner::enter(&registry).expect("there is room");
-        let mut worker = Worker::new(&registry);
+        let (shared, table) = timer();
+        let mut owner = Owner::enter(&shared).expect("there is room");
+        let mut worker = Worker::new(&shared, table);
         let other = schedule(&mut owner, 1, END);
         worker.look(END);
         let foreign = spawn(move || reschedule(&other, DUE).expect("the timeout is pending"));
@@ -598,15 +602,14 @@ fn rule_02_an_announcement_relies_on_no_other_thread() {
 fn rule_02_no_promise_outlives_its_look() {
     for (first, second) in [(DUE, DUE), (DUE, LATER), (LATER, DUE), (LATER, LATER)] {
         check(move || {
-            let registry = registry();
-            let mut owner = Owner::enter(&registry).expect("there is room");
-            let mut worker = Worker::new(&registry);
+            let (shared, table) = timer();
+            let mut owner = Owner::enter(&shared).expect("there is room");
+            let mut worker = Worker::new(&shared, table);
             let before = schedule(&mut owner, 0, DUE);
             let producer = spawn(move || {
-                let (chunk, offset) = before;
-                let (_, free) = cancel_in(chunk.slot(offset));
+                let (_, free) = cancel_in(before.slot());
                 if free {
-                    let slot = FreeSlots::of(&chunk, 1 << offset);
+                    let slot = FreeSlots::of(before.chunk(), 1 << before.offset());
                     owner.give_back(slot).err().into_iter().for_each(FreeSlots::give_back);
                 }
                 let _handles = [(1, first), (2, second)]
@@ -629,9 +632,9 @@ fn rule_02_no_promise_outlives_its_look() {
 #[test]
 fn rule_02_a_confirmed_look_hides_no_sooner_timeout() {
     check(|| {
-        let registry = registry();
-        let mut owner = Owner::enter(&registry).expect("there is room");
-        let mut worker = Worker::new(&registry);
+        let (shared, table) = timer();
+        let mut owner = Owner::enter(&shared).expect("there is room");
+        let mut worker = Worker::new(&shared, table);
         let _first = schedule(&mut owner, 1, LATER);
         worker.take_in();
         let producer = spawn(move || {
@@ -654,19 +657,19 @@ fn rule_02_a_confirmed_look_hides_no_sooner_timeout() {
 #[test]
 fn rule_07_what_a_pass_finds_includes_what_was_scheduled_before() {
     check_up_to(3, || {
-        let registry = registry();
-        let mut owner = Owner::enter(&registry).expect("there is room");
-        let mut worker = Worker::new(&registry);
+        let (shared, table) = timer();
+        let mut owner = Owner::enter(&shared).expect("there is room");
+        let mut worker = Worker::new(&shared, table);
         let producer = spawn(move || {
-            let context = owner.arena.timer.clone();
+            let gate = owner.home.timer.gate.clone();
             let _handles = [1, 2, 3].map(|payload| {
-                let deadline = context.gate.not_overdue(DUE);
+                let deadline = gate.not_overdue(DUE);
                 schedule(&mut owner, payload, deadline)
             });
             std::mem::forget(owner);
         });
         turn();
-        registry.gate.raise_floor(NOW);
+        shared.gate.raise_floor(NOW);
         fence(Ordering::SeqCst);
         worker.look(NOW);
         let ran = worker.expire(NOW);
@@ -675,93 +678,53 @@ fn rule_07_what_a_pass_finds_includes_what_was_scheduled_before() {
     });
 }
 
-/// A thread ends and the next begins, while the worker releases the first one's chunk and retires the
-/// arena. The second thread's timeout runs.
-#[test]
-fn rule_01_retirement_against_a_new_owner() {
-    check_up_to(2, || {
-        let registry = registry();
-        let mut owner = Owner::enter(&registry).expect("there is room");
-        let mut worker = Worker::new(&registry);
-        assert!(cancel(schedule(&mut owner, 1, DUE)).is_some());
-        drop(owner);
-        let second = {
-            let registry = registry.clone();
-            spawn(move || {
-                let mut owner = Owner::enter(&registry).expect("there is room");
-                let _handle = schedule(&mut owner, 2, DUE);
-            })
-        };
-        turn();
-        registry.release_all(|id| worker.chunks.forget(id));
-        second.join().unwrap();
-        worker.look(NOW);
-        assert_eq!(worker.expire(NOW), [2]);
-        assert_eq!(registry.context.counts.totals().pending(), 2, "neither end is counted here");
-    });
-}
-
-/// A thread begins while the worker tries to retire an idle arena that still has a chunk. The thread gets the
-/// arena: nothing drops one whose chunks are kept.
-#[test]
-fn rule_04_an_arena_with_a_chunk_goes_to_the_next_thread() {
-    check(|| {
-        let registry = registry();
-        let mut owner = Owner::enter(&registry).expect("there is room");
-        let handle = schedule(&mut owner, 1, DUE);
-        let arena = owner.arena.clone();
-        drop(owner);
-        let next = {
-            let registry = registry.clone();
-            spawn(move || registry.take_arena())
-        };
-        arena.retire();
-        assert!(Arc::ptr_eq(&next.join().unwrap(), &arena), "the arena is lost");
-        assert!(cancel(handle).is_some());
-    });
-}
-
-/// A chunk becomes empty while the worker begins a release. The worker finds the chunk, or another release
-/// is wanted.
+/// The last slot of a chunk is freed, or its owner leaves, while the worker begins a release. The worker finds the
+/// chunk, or another release is wanted.
 #[test]
 fn rule_04_a_wanted_release_is_not_lost() {
-    check(|| {
-        let registry = registry();
-        let arena = registry.take_arena();
-        arena.count_empty();
-        arena.uncount_empty();
-        assert!(registry.context.is_release_requested());
-        let other = {
-            let arena = arena.clone();
-            spawn(move || arena.count_empty())
-        };
-        registry.context.begin_release();
-        let seen = arena.has_chunks_to_release();
-        other.join().unwrap();
-        assert!(seen || registry.context.is_release_requested(), "nobody will release the chunk");
-    });
+    for leaves in [false, true] {
+        check(move || {
+            let (shared, _table) = timer();
+            let mut owner = Owner::enter(&shared).expect("there is room");
+            let handle = schedule(&mut owner, 1, DUE);
+            let mut owner = Some(owner);
+            let other = if leaves {
+                assert!(cancel(handle).is_some());
+                let owner = owner.take();
+                spawn(move || drop(owner))
+            } else {
+                drop(owner.take());
+                spawn(move || assert!(cancel(handle).is_some()))
+            };
+            turn();
+            shared.begin_release();
+            let seen = shared.pools[0].has_too_many();
+            other.join().unwrap();
+            assert!(seen || shared.is_release_requested(), "nobody will release the chunk");
+        });
+    }
 }
 
-/// Two threads schedule while the worker goes to sleep, one of them in an arena that is new. If a
+/// Two threads schedule while the worker goes to sleep, one of them for the first time. If a
 /// wake-up were lost, the worker would sleep for ever, and loom would report the deadlock.
 #[test]
 fn rule_09_no_wake_up_is_lost() {
     for new_ones in [1, 2] {
         check_up_to(2, move || {
-            let registry = registry();
-            let known = (new_ones == 1).then(|| Owner::enter(&registry).expect("there is room"));
-            let mut worker = Worker::new(&registry);
+            let (shared, table) = timer();
+            let known = (new_ones == 1).then(|| Owner::enter(&shared).expect("there is room"));
+            let mut worker = Worker::new(&shared, table);
             let producers = [known, None].map(|owner| {
-                let registry = registry.clone();
+                let shared = shared.clone();
                 spawn(move || {
-                    let owner = owner.or_else(|| Owner::enter(&registry));
+                    let owner = owner.or_else(|| Owner::enter(&shared));
                     let mut owner = owner.expect("there is room");
                     let _handle = schedule(&mut owner, 7, DUE);
                     std::mem::forget(owner);
                 })
             });
             // The same steps as `Worker::sleep`.
-            let alarm = &registry.context.alarm;
+            let alarm = &shared.alarm;
             let mut ran = 0;
             while ran < 2 {
                 worker.look(NOW);
@@ -785,12 +748,12 @@ fn rule_09_no_wake_up_is_lost() {
 #[test]
 fn rule_09_the_wake_up_of_a_reschedule_is_not_lost() {
     check(|| {
-        let registry = registry();
-        let mut owner = Owner::enter(&registry).expect("there is room");
-        let mut worker = Worker::new(&registry);
+        let (shared, table) = timer();
+        let mut owner = Owner::enter(&shared).expect("there is room");
+        let mut worker = Worker::new(&shared, table);
         let handle = schedule(&mut owner, 7, LATER);
         let mover = spawn(move || reschedule(&handle, DUE).map(drop));
-        let alarm = &registry.context.alarm;
+        let alarm = &shared.alarm;
         loop {
             worker.look(NOW);
             if !worker.expire(NOW).is_empty() {
@@ -807,7 +770,7 @@ fn rule_09_the_wake_up_of_a_reschedule_is_not_lost() {
     });
 }
 
-// Chunks, owners and their end.
+// Chunks and owners.
 
 /// Two threads free the slots of a chunk, while its owner reuses them or leaves. Each slot is returned
 /// once: to the owner, or to the pool and from there to the next owner.
@@ -815,84 +778,77 @@ fn rule_09_the_wake_up_of_a_reschedule_is_not_lost() {
 fn rule_04_each_slot_is_returned_once() {
     for leaves in [false, true] {
         check_up_to(2, move || {
-            let registry = registry();
-            let mut owner = Owner::enter(&registry).expect("there is room");
-            let arena = owner.arena.clone();
+            let (shared, table) = timer();
+            let mut worker = Worker::new(&shared, table);
+            let mut owner = Owner::enter(&shared).expect("there is room");
             let handles = [1, 2].map(|payload| schedule(&mut owner, payload, DUE));
             let cancels = handles.map(|handle| spawn(move || cancel(handle)));
             let mut held = Vec::new();
             if leaves {
                 drop(owner);
-                owner = Owner::enter(&registry).expect("there is room");
-                assert!(Arc::ptr_eq(&owner.arena, &arena), "the next owner gets the arena");
+                owner = Owner::enter(&shared).expect("there is room");
             }
             held.push(schedule(&mut owner, 3, DUE));
             cancels.into_iter().for_each(|c| assert!(c.join().unwrap().is_some()));
             held.extend([4, 5, 6].map(|payload| schedule(&mut owner, payload, DUE)));
-            let mut names: Vec<_> = held.iter().map(|(c, offset)| c.index(*offset)).collect();
+            let mut names: Vec<_> = held.iter().map(|h| h.chunk().index(h.offset())).collect();
             names.sort_unstable();
             names.dedup();
             assert_eq!(names.len(), 4, "each has a slot of its own");
-            let chunks = arena.chunks.lock().len();
+            let (chunks, pool) = (shared.table.len(), owner.pool_in(&shared));
             assert!(chunks <= 3, "the slots are reused");
             drop(owner);
             held.into_iter().for_each(|handle| assert!(cancel(handle).is_some()));
-            assert_eq!(arena.pool.len(), chunks, "each chunk is in the pool once");
-            assert!(registry.context.is_release_requested());
-            let released = arena.release(arena.pool.len()).expect("nobody has the lock").len();
-            assert_eq!(
-                (released, arena.chunks.lock().len()),
-                (chunks, 0),
-                "each counts as empty once"
-            );
-            assert!(!arena.has_chunks_to_release());
+            assert_eq!(pool.len(), chunks, "each chunk is in the pool once");
+            assert!(shared.is_release_requested());
+            assert!(worker.release());
+            assert_eq!((shared.table.len(), pool.len()), (0, 0), "each counts as vacant once");
+            assert!(!pool.has_too_many());
         });
     }
 }
 
-/// The worker drops empty chunks while a thread enters and takes one, and another thread frees the last
+/// The worker drops vacant chunks while a thread enters and takes one, and another thread frees the last
 /// slot.
 #[test]
 fn release_against_a_new_owner() {
     check_up_to(2, || {
-        let registry = registry();
-        let mut owner = Owner::enter(&registry).expect("there is room");
-        let arena = owner.arena.clone();
-        let mut worker = Worker::new(&registry);
+        let (shared, table) = timer();
+        let mut owner = Owner::enter(&shared).expect("there is room");
+        let mut worker = Worker::new(&shared, table);
         let handle = schedule(&mut owner, 1, DUE);
         drop(owner);
         let canceller = spawn(move || cancel(handle));
         let producer = {
-            let registry = registry.clone();
+            let shared = shared.clone();
             spawn(move || {
-                let mut owner = Owner::enter(&registry).expect("there is room");
+                let mut owner = Owner::enter(&shared).expect("there is room");
                 schedule(&mut owner, 2, DUE)
             })
         };
         worker.look(NOW);
-        registry.release_all(|id| worker.chunks.forget(id));
+        worker.release();
         assert!(canceller.join().unwrap().is_some());
-        let (chunk, offset) = producer.join().unwrap();
+        let handle = producer.join().unwrap();
         worker.look(NOW);
         assert_eq!(worker.expire(NOW), [2]);
-        assert!(chunk.slot(offset).unpin(1));
-        chunk.give_back(1 << offset);
-        while !registry.release_all(|id| worker.chunks.forget(id)) {}
-        assert_eq!((arena.chunks.lock().len(), arena.has_chunks_to_release()), (0, false));
+        drop(ManuallyDrop::into_inner(handle));
+        while !worker.release() {}
+        assert_eq!((shared.table.len(), shared.pools[0].has_too_many()), (0, false));
     });
 }
 
-/// A thread leaves while its timeout is pending, another thread enters, and the worker scans. The second
-/// thread gets the first one's arena or a new one, and both timeouts run.
+/// A thread leaves while its timeout is pending, another thread enters, and the worker looks. The second
+/// thread gets the first one's chunk or a new one, and both timeouts run.
 #[test]
-fn an_arena_passes_to_the_next_thread() {
+fn rule_01_a_chunk_passes_to_the_next_thread() {
     check_up_to(2, || {
-        let registry = registry();
-        let mut worker = Worker::new(&registry);
+        let (shared, table) = timer();
+        let mut worker = Worker::new(&shared, table);
         let threads = [1, 2].map(|payload| {
-            let registry = registry.clone();
+            let shared = shared.clone();
             spawn(move || {
-                let mut owner = Owner::enter(&registry).expect("there is room");
+                let mut owner = Owner::enter(&shared).expect("there is room");
                 let _handle = schedule(&mut owner, payload, DUE);
             })
         });
@@ -902,7 +858,8 @@ fn an_arena_passes_to_the_next_thread() {
         let mut ran = worker.expire(NOW);
         ran.sort_unstable();
         assert_eq!(ran, [1, 2]);
-        assert!(registry.thread_metrics().len() <= 2);
+        assert_eq!(shared.counts.thread_metrics(), []);
+        assert_eq!(shared.counts.snapshot().scheduled, 2);
     });
 }
 
@@ -910,43 +867,36 @@ fn an_arena_passes_to_the_next_thread() {
 
 /// Schedules as `timeout/schedule` does. Returns whether the timeout was admitted.
 fn admit(owner: &mut Owner<u32>) -> bool {
-    let (chunk, offset) = schedule(owner, 7, DUE);
-    if !owner.arena.timer.gate.is_closed() {
-        return true;
-    }
-    let taken = chunk.slot(offset).take_back();
-    if taken.is_some() && chunk.slot(offset).unpin(2) {
-        chunk.give_back(1 << offset);
-    }
-    taken.is_none()
+    let handle = schedule(owner, 7, DUE);
+    !owner.home.timer.gate.is_closed() || handle.take_back().is_none()
 }
 
-fn close(registry: &Registry<u32>) -> usize {
+fn close(shared: &Timer) -> usize {
     let mut returned = 0;
-    registry.gate.close();
-    registry.empty(Phase::Returned, |emptied| returned += emptied.offsets().count());
+    shared.gate.close();
+    shared.empty(Phase::Returned, |_, emptied| returned += emptied.offsets().count());
     returned
 }
 
-/// Two threads schedule, one of them in an arena that is new, while the timer is closed. Each timeout
+/// Two threads schedule, one of them for the first time, while the timer is closed. Each timeout
 /// is refused or returned.
 #[test]
 fn rule_01_admission_against_close() {
     check_up_to(2, || {
-        let registry = registry();
-        let known = Owner::enter(&registry);
+        let (shared, _table) = timer();
+        let known = Owner::enter(&shared);
         let producers = [known, None].map(|owner| {
-            let registry = registry.clone();
+            let shared = shared.clone();
             spawn(move || {
-                let owner = owner.or_else(|| Owner::enter(&registry));
-                let mut owner = owner.expect("there is room");
+                let owner = owner.or_else(|| Owner::enter(&shared));
+                let Some(mut owner) = owner else { return 0 };
                 let admitted = usize::from(admit(&mut owner));
                 std::mem::forget(owner);
                 admitted
             })
         });
         turn();
-        let returned = close(&registry);
+        let returned = close(&shared);
         let admitted: usize = producers.map(|p| p.join().unwrap()).iter().sum();
         assert_eq!(returned, admitted);
     });
@@ -957,13 +907,13 @@ fn rule_01_admission_against_close() {
 #[test]
 fn rule_01_admission_against_a_run_and_a_close() {
     check(|| {
-        let registry = registry();
-        let mut owner = Owner::enter(&registry).expect("there is room");
+        let (shared, _table) = timer();
+        let mut owner = Owner::enter(&shared).expect("there is room");
         let chunk = owner.chunk().clone();
         let producer = spawn(move || {
-            let (chunk, offset) = schedule(&mut owner, 7, DUE);
-            let closed = owner.arena.timer.gate.is_closed();
-            let taken = if closed { chunk.slot(offset).take_back() } else { None };
+            let handle = schedule(&mut owner, 7, DUE);
+            let closed = owner.home.timer.gate.is_closed();
+            let taken = if closed { handle.take_back() } else { None };
             std::mem::forget(owner);
             taken.map(|taken| taken.has_run)
         });
@@ -974,7 +924,7 @@ fn rule_01_admission_against_a_run_and_a_close() {
             due && slot.go_on(8, LATER, Phase::New).is_ok()
         });
         ran.into_iter().for_each(|_| chunk.announce_moved(LATER));
-        let returned = close(&registry);
+        let returned = close(&shared);
         let taken = producer.join().unwrap();
         assert_eq!(returned, usize::from(taken.is_none()));
         assert_eq!(taken.unwrap_or(ran.is_some()), ran.is_some());
@@ -986,13 +936,13 @@ fn rule_01_admission_against_a_run_and_a_close() {
 #[test]
 fn rule_01_close_against_a_run_that_goes_on() {
     check(|| {
-        let registry = registry();
-        let mut owner = Owner::enter(&registry).expect("there is room");
-        let (chunk, offset) = schedule(&mut owner, 7, DUE);
-        let (_, version) = chunk.slot(offset).file().expect("the slot is New");
-        assert!(matches!(chunk.slot(offset).claim(version, NOW), Claim::Due(_)));
+        let (shared, _table) = timer();
+        let mut owner = Owner::enter(&shared).expect("there is room");
+        let handle = schedule(&mut owner, 7, DUE);
+        let (_, version) = handle.slot().file().expect("the slot is New");
+        assert!(matches!(handle.slot().claim(version, NOW), Claim::Due(_)));
         let runner = spawn(move || {
-            let slot = chunk.slot(offset);
+            let (chunk, slot) = (handle.chunk(), handle.slot());
             if chunk.timer.gate.is_emptied() {
                 return !slot.abandon();
             }
@@ -1001,90 +951,7 @@ fn rule_01_close_against_a_run_that_goes_on() {
             !chunk.timer.gate.is_emptied() || slot.take_back().is_none()
         });
         turn();
-        let returned = close(&registry);
+        let returned = close(&shared);
         assert_eq!(returned, usize::from(runner.join().unwrap()));
     });
-}
-
-/// A timer ends while one thread leaves it and another drops the last handle. The chunk is dropped after
-/// these three steps.
-#[test]
-fn rule_04_a_chunk_is_dropped_with_its_last_slot_after_the_end() {
-    check(|| {
-        let registry = registry();
-        let mut owner = Owner::enter(&registry).expect("there is room");
-        let (chunk, offset) = schedule(&mut owner, 7, DUE);
-        let weak = Arc::downgrade(&chunk);
-        drop(chunk);
-        let handle = {
-            let weak = weak.clone();
-            spawn(move || {
-                let chunk = weak.upgrade().expect("a slot is in use");
-                let (_, free) = cancel_in(chunk.slot(offset));
-                if free {
-                    chunk.give_back(1 << offset);
-                }
-            })
-        };
-        let leaver = spawn(move || drop(owner));
-        turn();
-        registry.gate.close();
-        registry.empty(Phase::Cancelled, drop_emptied);
-        drop(registry);
-        handle.join().unwrap();
-        leaver.join().unwrap();
-        assert_eq!(weak.strong_count(), 0);
-    });
-}
-
-/// The owner reserves slots for futures, which it does even in a closed timer, while another thread ends the
-/// timer. Some of the slots lie in a chunk of the pool. A chunk stays until its slots are given back, and nothing
-/// keeps it afterwards, the pool included.
-fn a_reserved_slot_keeps_its_chunk(cancels_elsewhere: bool) {
-    let registry = registry();
-    let mut owner = Owner::enter(&registry).expect("there is room");
-    let handles = [1, 2, 3].map(|payload| schedule(&mut owner, payload, LATER));
-    let chunks = handles.each_ref().map(|(chunk, _)| Arc::downgrade(chunk));
-    let [first, second, third] = handles;
-    assert!(cancel(first).is_some());
-    let mut second = Some(second);
-    if !cancels_elsewhere {
-        assert!(second.take().and_then(cancel).is_some()); // the chunk is empty
-    }
-    let ender = {
-        let registry = registry.clone();
-        spawn(move || {
-            registry.gate.close();
-            registry.empty(Phase::Cancelled, drop_emptied);
-        })
-    };
-    let canceller = second.map(|second| spawn(move || cancel(second)));
-    turn();
-    let reserved = [(); 3].map(|()| {
-        assert!(owner.has_room());
-        let reserved = owner.reserve();
-        (Arc::downgrade(owner.chunk()), reserved)
-    });
-    drop(owner);
-    ender.join().unwrap();
-    canceller.into_iter().for_each(|canceller| _ = canceller.join().unwrap());
-    cancel(third);
-    let reserved = reserved.map(|(chunk, reserved)| {
-        assert!(chunk.strong_count() > 0, "the chunk of a reserved slot was freed");
-        drop(reserved);
-        chunk
-    });
-    let mut chunks = chunks.iter().chain(&reserved);
-    assert!(chunks.all(|chunk| chunk.strong_count() == 0), "nothing else keeps a chunk");
-}
-
-#[test]
-fn rule_04_a_slot_reserved_beside_the_end_keeps_its_chunk() {
-    check(|| a_reserved_slot_keeps_its_chunk(false));
-}
-
-/// The thread that gives back the last slot of the chunk can be interrupted before it tells so.
-#[test]
-fn rule_04_a_slot_reserved_beside_the_last_give_back_keeps_its_chunk() {
-    check(|| a_reserved_slot_keeps_its_chunk(true));
 }

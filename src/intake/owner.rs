@@ -1,53 +1,88 @@
-//! An owner: the part of an arena that only its thread uses.
+//! An owner: what a thread has in a timer. It is a chunk of its own, a range of sequence numbers, and its counts.
 //!
-//! A thread schedules through its owner. The owner has one chunk, whose slots it arms, and a bitmap of
-//! the chunk's free slots. Slots that other threads free go into the chunk's own bitmap (see `chunk`).
-//! When no slot is free, it takes a chunk from the pool of its arena, or makes one. When the thread ends,
-//! it disowns the chunk, and the next thread that needs an arena gets this one.
+//! A thread schedules through its owner. The owner has a bitmap of its chunk's free slots. Slots that other threads
+//! free go into the chunk's own bitmap (see `chunk`). When no slot is free, it takes a chunk from the pool, or makes
+//! one. When the thread ends, it leaves its chunk, and adds its counts to those of other threads. Nothing of the thread
+//! stays but its timeouts.
 //!
 //! A thread also frees slots of other chunks. Threads often cancel timeouts in the order in which they
 //! scheduled them. So the owner collects the free slots of one other chunk, and gives them back together.
+//!
+//! **The order of one thread.** Sequence numbers come from one counter of the timer, in ranges. When an owner has used
+//! its range, it takes another one. So each number is used once, and those of one thread increase. `Chunk::from` is a
+//! lower bound, whoever has owned the chunk: the next owner of a vacant chunk sets it to its next number, and that of
+//! another chunk takes a new range if its next number is below the bound.
 
-use super::arena::Arena;
 use super::chunk::{ALL, Chunk, SLOTS};
-use super::pin::{Armed, Collected, FreeSlots, Payload, Pin};
-use super::registry::Registry;
+use super::pin::{Armed, Collected, FreeSlots, Payload};
+use super::shared::{Link, SharedRef};
 use super::slot::Runs;
+use crate::base::spread;
 use crate::base::sync::Arc;
+use crate::metrics::Tally;
 use std::thread;
 
-/// A thread's owned chunk, and its arena.
+/// The number of sequence numbers in a range.
+const RANGE: u64 = 1024;
+
+/// A thread's way to a timer, for its futures. They count it, and not the timer, so that threads share no cache line.
+#[repr(align(128))]
+pub(crate) struct Home<P> {
+    pub(crate) timer: Link<Chunk<P>>,
+}
+
+impl<P> Home<P> {
+    pub(crate) fn of(timer: &Link<Chunk<P>>) -> Arc<Self> {
+        Arc::new(Self { timer: timer.clone() })
+    }
+}
+
+/// See the head.
 pub(crate) struct Owner<P: Payload> {
-    pub(crate) arena: Arc<Arena<P>>,
+    pub(crate) home: Arc<Home<P>>,
+    pub(crate) tally: Arc<Tally>,
     chunk: Arc<Chunk<P>>,
     /// The Free slots of the owned chunk that are not in the chunk's own bitmap.
     free: u64,
     /// A copy of the owned chunk's `used`.
     used: usize,
+    /// What is added to the count of scheduled timeouts to get the next sequence number.
+    base: u64,
+    /// The number of the pool.
+    pool: usize,
     /// Free slots of another chunk that are not given back yet.
     collected: Collected<P>,
 }
 
 impl<P: Payload> Owner<P> {
-    /// Gives the calling thread an arena. `None` if the timer can have no more chunks.
-    pub(crate) fn enter(registry: &Arc<Registry<P>>) -> Option<Self> {
-        let owner = Self::of(registry.take_arena(), registry)?;
-        owner.arena.set_thread(Some(thread::current().name().unwrap_or_default().to_owned()));
+    /// The calling thread's part of a timer. `None` if the timer is closed, or can have no more chunks.
+    pub(crate) fn enter(shared: &SharedRef<Chunk<P>>) -> Option<Self> {
+        if shared.gate.is_closed() {
+            return None; // a chunk that is made now stays until the timer is dropped
+        }
+        let pool = spread::shard_of_this_thread(shared.pools.len() - 1);
+        let owner = Self::of(shared, pool, Arc::default())?;
+        // Models do not name threads: no race depends on a name.
+        let named = cfg!(not(any(loom, shuttle)));
+        let name = named.then(|| thread::current().name().map(str::to_owned)).flatten();
+        shared.counts.add_thread(name.unwrap_or_default(), &owner.tally);
         Some(owner)
     }
 
-    /// The owner of an arena for the crate's own timeouts. `None` if the timer can have no more chunks.
-    pub(crate) fn of_internals(registry: &Arc<Registry<P>>) -> Option<Self> {
-        Self::of(registry.new_internal_arena(), registry)
+    /// The owner of the crate's own timeouts. `None` if the timer is closed, or can have no more chunks.
+    pub(crate) fn of_internals(shared: &SharedRef<Chunk<P>>) -> Option<Self> {
+        Self::of(shared, shared.pools.len() - 1, shared.counts.internals.clone())
     }
 
-    fn of(arena: Arc<Arena<P>>, registry: &Arc<Registry<P>>) -> Option<Self> {
-        let Some((chunk, free)) = next_chunk(&arena, registry) else {
-            registry.leave(arena);
-            return None;
-        };
-        let used = chunk.used();
-        Some(Self { arena, chunk, free, used, collected: Collected::default() })
+    fn of(shared: &SharedRef<Chunk<P>>, pool: usize, tally: Arc<Tally>) -> Option<Self> {
+        let (chunk, free) = next_chunk(shared, pool)?;
+        shared.pools[pool].add_owner();
+        let (home, used, collected) =
+            (Home::of(&Link::to(shared)), chunk.used(), Collected::default());
+        let mut owner = Self { home, tally, chunk, free, used, base: 0, pool, collected };
+        owner.take_range(shared);
+        owner.begin_chunk(shared);
+        Some(owner)
     }
 
     /// Whether there is a slot to arm. False if the timer can have no more chunks.
@@ -60,63 +95,45 @@ impl<P: Payload> Owner<P> {
     /// caller checks `has_room` first, and announces the slot afterwards (`Chunk::announce_new`).
     #[inline(always)] // writes the payload directly to its place
     pub(crate) fn arm(&mut self, payload: P, deadline: u64, runs: Runs) -> Armed<P> {
-        let offset = self.take_free();
-        self.arm_at(offset, payload, deadline, runs);
-        Armed::new(&self.chunk, offset)
-    }
-
-    /// Reserves a Free slot for a future. The caller checks `has_room` first.
-    #[inline]
-    pub(crate) fn reserve(&mut self) -> Pin<P> {
-        let offset = self.take_free();
-        Pin::unused(&self.chunk, offset)
-    }
-
-    /// Arms the slot of a future, like `arm`, if the future has it alone and the caller owns its chunk. Returns
-    /// whether it was armed.
-    #[inline]
-    pub(crate) fn arm_again(
-        &mut self,
-        kept: &mut Pin<P>,
-        payload: impl FnOnce() -> Option<P>,
-        deadline: u64,
-        runs: Runs,
-    ) -> bool {
-        if !self.owns(kept.chunk()) || !kept.has_slot_alone() {
-            return false;
-        }
-        let Some(payload) = payload() else { return false };
-        self.arm_at(kept.offset(), payload, deadline, runs);
-        kept.is_armed_again();
-        true
-    }
-
-    /// Takes a slot out of the bitmap, which has one.
-    #[inline(always)]
-    fn take_free(&mut self) -> usize {
         let offset = self.free.trailing_zeros() as usize;
         self.free &= self.free - 1;
         if offset >= self.used {
             self.used = offset + 1;
             self.chunk.set_used(self.used);
         }
-        offset
-    }
-
-    #[inline(always)] // writes the payload directly to its place
-    fn arm_at(&mut self, offset: usize, payload: P, deadline: u64, runs: Runs) {
-        let arena = &*self.arena;
         // Counted first, so that the worker never finds a slot that is not counted.
-        let sequence = arena.tally.scheduled.add(1);
-        self.chunk.slot(offset).arm(payload, deadline, sequence, runs);
+        let before = self.tally.scheduled.add(1);
+        self.chunk.slot(offset).arm(payload, deadline, self.base.wrapping_add(before), runs);
+        if (before + 1) % RANGE == 0 {
+            self.end_range();
+        }
+        Armed::new(&self.chunk, offset)
     }
 
-    /// The chunk is unused.
-    #[cfg(all(test, not(any(loom, shuttle))))]
-    pub(crate) fn set_next_sequence(&self, sequence: u64) {
-        let scheduled = &self.arena.tally.scheduled;
-        scheduled.add(sequence - scheduled.get());
-        self.chunk.set_from(sequence);
+    #[cold]
+    #[inline(never)]
+    fn end_range(&mut self) {
+        if let Some(shared) = self.home.timer.shared() {
+            self.take_range(&shared);
+        }
+    }
+
+    fn take_range(&mut self, shared: &SharedRef<Chunk<P>>) {
+        let scheduled = self.tally.scheduled.get();
+        self.base = shared.sequence.take(RANGE - scheduled % RANGE).wrapping_sub(scheduled);
+    }
+
+    fn next_sequence(&self) -> u64 {
+        self.base.wrapping_add(self.tally.scheduled.get())
+    }
+
+    /// Makes the lower bound of a chunk hold that was just taken.
+    fn begin_chunk(&mut self, shared: &SharedRef<Chunk<P>>) {
+        if self.free == ALL {
+            self.chunk.set_from(self.next_sequence());
+        } else if !self.chunk.is_before(self.next_sequence()) {
+            self.take_range(shared);
+        }
     }
 
     #[inline]
@@ -136,14 +153,15 @@ impl<P: Payload> Owner<P> {
     #[inline(never)]
     fn refill(&mut self) -> bool {
         self.collected.give_back();
-        self.free = self.chunk.take_freed();
+        self.free = self.chunk.take_free();
         if self.free.count_ones() as usize <= SLOTS / 4 {
-            let registry = Registry::of(&self.arena.timer);
-            let next = registry.and_then(|registry| next_chunk(&self.arena, &registry));
-            if let Some((chunk, free)) = next {
-                self.chunk.disown(self.free);
-                self.used = chunk.used();
-                (self.chunk, self.free) = (chunk, free);
+            if let Some(shared) = self.home.timer.shared() {
+                if let Some((chunk, free)) = next_chunk(&shared, self.pool) {
+                    self.chunk.disown(self.free);
+                    self.used = chunk.used();
+                    (self.chunk, self.free) = (chunk, free);
+                    self.begin_chunk(&shared);
+                }
             }
         }
         self.free != 0
@@ -161,7 +179,7 @@ impl<P: Payload> Owner<P> {
 
     /// Collects Free slots of another chunk of this timer, or returns those of another timer.
     pub(crate) fn collect(&mut self, slots: FreeSlots<P>) -> Result<(), FreeSlots<P>> {
-        if !Arc::ptr_eq(&slots.chunk().timer.gate, &self.arena.timer.gate) {
+        if !Arc::ptr_eq(&slots.chunk().timer.gate, &self.home.timer.gate) {
             return Err(slots);
         }
         self.collected.add(slots);
@@ -173,30 +191,49 @@ impl<P: Payload> Drop for Owner<P> {
     fn drop(&mut self) {
         self.collected.give_back();
         self.chunk.disown(self.free);
-        self.arena.set_thread(None);
-        if let Some(registry) = Registry::of(&self.arena.timer) {
-            registry.leave(self.arena.clone());
-        }
+        let Some(shared) = self.home.timer.shared() else { return };
+        let pool = &shared.pools[self.pool];
+        pool.remove_owner();
+        shared.consider_release(pool);
+        shared.counts.remove_thread(&self.tally);
     }
 }
 
-/// A chunk from the arena's pool, or a new one, with its free slots. The caller becomes its owner.
+/// A chunk from the pool, or from the next one, or a new chunk, with its free slots. The caller becomes its owner.
 fn next_chunk<P: Payload>(
-    arena: &Arc<Arena<P>>,
-    registry: &Registry<P>,
+    shared: &SharedRef<Chunk<P>>,
+    number: usize,
 ) -> Option<(Arc<Chunk<P>>, u64)> {
-    let next_sequence = arena.tally.scheduled.get();
-    let Some(chunk) = arena.pool.pop() else {
-        let chunk = registry.new_chunk(arena)?;
-        chunk.set_from(next_sequence);
-        return Some((chunk, ALL));
-    };
-    let free = chunk.take_freed();
-    if free == ALL {
-        arena.uncount_empty();
-        chunk.set_from(next_sequence);
+    let pool = &shared.pools[number];
+    while let Some(chunk) = pool.pop() {
+        let Some(free) = chunk.own() else { continue };
+        if free == ALL {
+            pool.uncount_vacant();
+        }
+        return Some((chunk, free));
     }
-    Some((chunk, free))
+    Some((Chunk::new(shared, number)?, ALL))
+}
+
+#[cfg(test)]
+impl<P: Payload> Owner<P> {
+    pub(crate) fn pool_in<'a>(
+        &self,
+        shared: &'a SharedRef<Chunk<P>>,
+    ) -> &'a super::pool::Pool<Chunk<P>> {
+        &shared.pools[self.pool]
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+impl<P: Payload> Owner<P> {
+    /// The chunk is unused.
+    pub(crate) fn set_next_sequence(&mut self, sequence: u64) {
+        let shared = self.home.timer.shared().expect("the timer is there");
+        shared.sequence.set(sequence);
+        self.take_range(&shared);
+        self.chunk.set_from(sequence);
+    }
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]

@@ -22,7 +22,7 @@
 //!
 //! The worker takes in the whole queue in each pass, and again before it sleeps: it clears a summary, then the words of
 //! its bits, and for each bit of these it takes `wanted`, which is then never. If that time is before `look_by`, it
-//! lowers `look_by` and files the chunk in the wheel under that time (see `known_chunks`). So a timeout that is far
+//! lowers `look_by` and files the chunk in the wheel under that time (see `worker/chunks`). So a timeout that is far
 //! away costs the worker only a share of its chunk's entry. One that is cancelled before the look costs nothing more.
 //!
 //! **No new timeout is missed.** The fences are sequentially consistent, so of two fences one comes first.
@@ -48,11 +48,12 @@
 //! **The order of one thread** needs no order in the queue. The worker restores it where it hands over the
 //! timeouts of one tick (see `worker/tick_queue`).
 //!
-//! The producer's first fence also serves closing (see `context`).
+//! The producer's first fence also serves closing (see `worker/end`).
 
 use crate::base::growing::Growing;
 use crate::base::sync::{AtomicU64, Ordering, fence};
 use crate::time::tick::NEVER;
+use std::sync::atomic::AtomicU16;
 
 /// The number of words in a group. A model has one.
 const WORDS: usize = if cfg!(loom) { 1 } else { 64 };
@@ -113,7 +114,7 @@ impl Pending {
     }
 
     /// Takes out the entries that the queue has now.
-    pub(super) fn drain(&self, mut each: impl FnMut(usize)) {
+    pub(crate) fn drain(&self, mut each: impl FnMut(usize)) {
         for (number, group) in self.0.iter() {
             clear(&group.summary, |word| {
                 let first = (number * WORDS + word) * BITS;
@@ -128,16 +129,18 @@ impl Pending {
 }
 
 /// A chunk's part of the protocol.
-pub(super) struct Promise {
+pub(crate) struct Promise {
     look_by: AtomicU64,
     announced: AtomicU64,
     wanted: AtomicU64,
+    /// The version of the token under which the worker has filed the chunk, or did so last. Only the worker uses it.
+    version: AtomicU16,
 }
 
 impl Promise {
     pub(super) fn new() -> Self {
         let [look_by, announced, wanted] = [NEVER; 3].map(AtomicU64::new);
-        Self { look_by, announced, wanted }
+        Self { look_by, announced, wanted, version: AtomicU16::new(0) }
     }
 
     /// The owner lowers `announced` to this deadline, if that is sooner. If so, it calls `want` next.
@@ -156,26 +159,35 @@ impl Promise {
     }
 
     /// The worker takes the time by which a look is wanted; `NEVER` if none is.
-    pub(super) fn take_wanted(&self) -> u64 {
+    pub(crate) fn take_wanted(&self) -> u64 {
         // Release: pairs with `want`. Acquire: what the owner did before it wanted a look is seen by the look.
         self.wanted.swap(NEVER, Ordering::AcqRel)
     }
 
     /// The time of the promised look; `NEVER` if there is none.
-    pub(super) fn look_by(&self) -> u64 {
+    pub(crate) fn look_by(&self) -> u64 {
         self.look_by.load(Ordering::Relaxed)
     }
 
     /// Begins a look. The worker reads the slots afterwards.
-    pub(super) fn begin_look(&self) {
+    pub(crate) fn begin_look(&self) {
         self.set(NEVER);
         fence(Ordering::SeqCst);
+    }
+
+    #[inline]
+    pub(crate) fn version(&self) -> u16 {
+        self.version.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_version(&self, version: u16) {
+        self.version.store(version, Ordering::Relaxed);
     }
 
     /// Promises a look by this time, under which the worker files the chunk. If the owner has just announced
     /// a sooner one, it may announce that once more. Relaxed, here and in the loads: the fences order what
     /// must be ordered.
-    pub(super) fn set(&self, look_by: u64) {
+    pub(crate) fn set(&self, look_by: u64) {
         self.look_by.store(look_by, Ordering::Relaxed);
         self.announced.store(look_by, Ordering::Relaxed);
     }

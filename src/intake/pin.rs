@@ -6,7 +6,7 @@
 //! | type | its holder has | made by |
 //! |---|---|---|
 //! | `Armed` | the pin of a handle | the owner, as it arms a slot |
-//! | `Pin` | a pin, or both after a cancel that won; or a Free slot, reserved for a future | an `Armed`; a clone; the owner, as it reserves a slot |
+//! | `Pin` | a pin, or both after a cancel that won | an `Armed`; a clone |
 //! | `Runner` | the live pin during a run, and then the runner's own pin | a claim |
 //! | `EmptiedSlots`, `Emptied` | the live pins of timeouts that a stop has ended, whose payloads are in the slots | the end of a timer |
 //! | `FreeSlots` | Free slots that are not given back yet | the last unpin |
@@ -16,11 +16,14 @@
 //!
 //! Invariants:
 //! 1. A holder has a pin on one of the chunk's slots, or a Free slot that was not given back.
-//! 2. A chunk is not dropped before all of its slots were given back (see the rule of lifetime in `chunk`).
+//! 2. A chunk is not dropped before all of its slots were given back (see the rule of lifetime in `chunk`). Every chunk
+//!    lies in an `Arc`, since `Chunk::new` alone makes one.
 
-use super::chunk::{Change, Chunk, DISOWNED};
+use super::chunk::{Change, Chunk};
+use super::pool::Pool;
+use super::shared::Shared;
 use super::slot::{Cancel, Claim, Claimed, Phase, Slot, TakenBack};
-use crate::base::sync::{Arc, AtomicU64, AtomicUsize, Ordering};
+use crate::base::sync::{AtomicU64, AtomicUsize, Ordering};
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
@@ -42,9 +45,9 @@ unsafe impl<P: Send + Sync> Sync for ChunkPointer<P> {}
 
 impl<P: Send + Sync> ChunkPointer<P> {
     #[inline]
-    fn of(chunk: &Arc<Chunk<P>>) -> Self {
+    fn of(chunk: &Chunk<P>) -> Self {
         const { is_shared::<Chunk<P>>() }
-        Self(NonNull::from(&**chunk))
+        Self(NonNull::from(chunk))
     }
 }
 
@@ -53,7 +56,10 @@ impl<P> ChunkPointer<P> {
     fn get(&self) -> &Chunk<P> {
         // SAFETY: by invariant 1, one of the chunk's slots was not given back. So by invariant 2, the
         // chunk was not dropped.
-        unsafe { self.0.as_ref() }
+        let chunk = unsafe { self.0.as_ref() };
+        #[cfg(all(test, loom))]
+        chunk.alive.check();
+        chunk
     }
 
     /// One more for the same holder, which gives up one of the two without using it.
@@ -92,7 +98,7 @@ impl<P> FreeSlots<P> {
     /// Gives them back to their chunk, which may be gone afterwards.
     #[inline]
     pub(crate) fn give_back(self) {
-        self.chunk.add_freed(self.slots);
+        self.chunk.add_free(self.slots);
     }
 }
 
@@ -123,33 +129,24 @@ impl<P> Collected<P> {
     }
 }
 
-impl<P: Send + Sync> Chunk<P> {
-    /// Ends the caller's ownership. `free` is the caller's bitmap.
-    pub(super) fn disown(self: &Arc<Self>, free: u64) {
-        ChunkPointer::of(self).add_freed(free | DISOWNED);
-    }
-}
-
 impl<P> ChunkPointer<P> {
-    /// Adds bits to `freed`: those of the slots that the caller gives back, or its ownership. The chunk may be gone
-    /// as soon as they are there. So no reference to the chunk lives on then, except for a counted one.
+    /// Gives slots back to the chunk's word. The chunk may be gone as soon as they are there. So no reference to the
+    /// chunk lives on then, except for a counted one, which is taken before.
     #[inline]
-    fn add_freed(self, more: u64) {
-        let freed: *const AtomicU64 = &self.get().freed;
+    fn add_free(self, slots: u64) {
+        let free: *const AtomicU64 = &self.get().free;
         // SAFETY: until the exchange succeeds, the chunk is there, as in `get`.
-        let freed = unsafe { &*freed };
-        let mut before = freed.load(Ordering::Relaxed);
+        let free = unsafe { &*free };
+        let mut before = free.load(Ordering::Relaxed);
         loop {
-            let after = before | more;
+            let after = before | slots;
             let change = Change::between(before, after);
             let counted = change.and_then(|_| self.get().counted());
             let (done, failed) = (Ordering::AcqRel, Ordering::Relaxed);
-            match freed.compare_exchange_weak(before, after, done, failed) {
+            match free.compare_exchange_weak(before, after, done, failed) {
                 Ok(_) => {
-                    return change
-                        .zip(counted)
-                        .into_iter()
-                        .for_each(|(change, me)| me.tell(change));
+                    let told = change.zip(counted);
+                    return told.into_iter().for_each(|(change, chunk)| chunk.tell(change));
                 }
                 Err(now) => before = now,
             }
@@ -166,7 +163,7 @@ pub(crate) struct Armed<P> {
 impl<P: Send + Sync> Armed<P> {
     /// The caller has just armed this slot.
     #[inline]
-    pub(super) fn new(chunk: &Arc<Chunk<P>>, offset: usize) -> Self {
+    pub(super) fn new(chunk: &Chunk<P>, offset: usize) -> Self {
         Self { chunk: ChunkPointer::of(chunk), offset }
     }
 }
@@ -193,11 +190,8 @@ impl<P: Payload> Armed<P> {
 /// Set if this is also the live pin, because a cancel by it has ended the timeout.
 const LIVE_PIN: usize = 1 << 6;
 
-/// Set if the holder has reserved a Free slot, and no pin.
-const UNUSED: usize = 1 << 7;
-
 /// Set if this is the live pin of a run that has not ended.
-const RUNS: usize = 1 << 8;
+const RUNS: usize = 1 << 7;
 
 const OFFSET: usize = LIVE_PIN - 1;
 
@@ -208,19 +202,13 @@ pub(crate) struct Pin<P: Payload> {
     word: AtomicUsize,
 }
 
-/// The number of pins of a holder whose slot is not unused.
+/// The number of pins of a holder.
 #[inline]
 fn pins(word: usize) -> u64 {
     1 + ((word / LIVE_PIN) & 1) as u64
 }
 
 impl<P: Payload> Pin<P> {
-    /// A Free slot of the chunk, which its owner has reserved.
-    #[inline]
-    pub(super) fn unused(chunk: &Arc<Chunk<P>>, offset: usize) -> Self {
-        Self { chunk: ChunkPointer::of(chunk), word: AtomicUsize::new(offset | UNUSED) }
-    }
-
     #[inline]
     pub(crate) fn chunk(&self) -> &Chunk<P> {
         self.chunk.get()
@@ -234,19 +222,6 @@ impl<P: Payload> Pin<P> {
     #[inline]
     pub(crate) fn slot(&self) -> &Slot<P> {
         self.chunk().slot(self.offset())
-    }
-
-    /// Whether nobody else holds the slot: it is unused, or these are all pins.
-    #[inline]
-    pub(super) fn has_slot_alone(&mut self) -> bool {
-        let word = self.word.load(Ordering::Relaxed);
-        word & UNUSED != 0 || self.slot().has_only(pins(word))
-    }
-
-    /// The owner has armed the slot again, so the live pin is the slot's.
-    #[inline]
-    pub(super) fn is_armed_again(&mut self) {
-        self.word.store(self.offset(), Ordering::Relaxed);
     }
 
     /// Takes over the live pin of the timeout.
@@ -275,7 +250,6 @@ impl<P: Payload> Pin<P> {
 
 impl<P: Payload> Clone for Pin<P> {
     fn clone(&self) -> Self {
-        assert!(self.word.load(Ordering::Relaxed) & UNUSED == 0, "an unused slot has no timeout");
         self.slot().pin();
         Self { chunk: self.chunk.again(), word: AtomicUsize::new(self.offset()) }
     }
@@ -286,7 +260,7 @@ impl<P: Payload> Drop for Pin<P> {
     fn drop(&mut self) {
         let word = self.word.load(Ordering::Relaxed);
         let offset = word & OFFSET;
-        if word & UNUSED != 0 || self.chunk().slot(offset).unpin(pins(word)) {
+        if self.chunk().slot(offset).unpin(pins(word)) {
             P::give_back(FreeSlots { chunk: self.chunk.again(), slots: 1 << offset });
         }
     }
@@ -296,7 +270,7 @@ impl<P: Payload> Chunk<P> {
     /// Claims a timeout for its run, as `Slot::claim`.
     #[inline(always)] // the claim stays in registers
     pub(crate) fn claim(
-        self: &Arc<Self>,
+        &self,
         offset: usize,
         version: u16,
         tick_start: u64,
@@ -400,7 +374,7 @@ pub(crate) struct EmptiedSlots<P> {
 
 impl<P: Payload> EmptiedSlots<P> {
     /// Ends the pending timeouts of a chunk. Calls `ended` with whether each had an entry in the wheel.
-    pub(super) fn of(chunk: &Arc<Chunk<P>>, end: Phase, mut ended: impl FnMut(bool)) -> Self {
+    fn of(chunk: &Chunk<P>, end: Phase, mut ended: impl FnMut(bool)) -> Self {
         let mut slots = 0;
         for (offset, slot) in chunk.slots().enumerate() {
             let Some(emptied) = slot.empty(end) else { continue };
@@ -408,10 +382,6 @@ impl<P: Payload> EmptiedSlots<P> {
             slots |= 1 << offset;
         }
         Self { chunk: ChunkPointer::of(chunk), slots }
-    }
-
-    pub(crate) fn chunk(&self) -> &Chunk<P> {
-        self.chunk.get()
     }
 
     /// The slots that were not taken yet.
@@ -426,7 +396,7 @@ impl<P: Payload> EmptiedSlots<P> {
 
     /// Whether this holds for the payload of a slot that was not taken yet.
     pub(crate) fn is(&self, offset: usize, holds: impl FnOnce(&P) -> bool) -> bool {
-        self.slots & 1 << offset != 0 && self.chunk().slot(offset).read_emptied(holds)
+        self.slots & 1 << offset != 0 && self.chunk.get().slot(offset).read_emptied(holds)
     }
 
     /// Takes one of them. Each is taken once.
@@ -435,6 +405,34 @@ impl<P: Payload> EmptiedSlots<P> {
         self.slots &= !slot;
         let pin = || Armed { chunk: self.chunk.again(), offset }.into_pin();
         (slot != 0).then(|| Emptied(pin()))
+    }
+}
+
+impl<P: Payload> Shared<Chunk<P>> {
+    /// Ends all pending timeouts, and gives up all chunks. The caller has closed the timer. The crate's
+    /// own timeouts are always cancelled; `end` applies to the others. Calls `ended` with the timeouts of each
+    /// chunk.
+    pub(crate) fn empty(&self, end: Phase, mut ended: impl FnMut(&Chunk<P>, EmptiedSlots<P>)) {
+        self.gate.begin_emptying();
+        // In the order of the numbers: about that of their memory, and that of the deadlines.
+        self.table.for_each(|chunk| {
+            let end = if chunk.internal { Phase::Cancelled } else { end };
+            let (mut count, mut unqueued) = (0, 0);
+            let emptied = EmptiedSlots::of(chunk, end, |filed| {
+                count += 1;
+                unqueued += u64::from(!filed);
+            });
+            chunk.close();
+            if !chunk.internal {
+                self.gate.ended(count as usize);
+            }
+            let counts = self.counts.of(chunk.internal);
+            let ends = if end == Phase::Returned { &counts.returned } else { &counts.cancelled };
+            ends.add_shared(count);
+            counts.unqueued.add_shared(unqueued);
+            ended(chunk, emptied);
+        });
+        self.pools.iter().for_each(Pool::clear);
     }
 }
 
@@ -479,7 +477,7 @@ impl Payload for u32 {
 #[cfg(test)]
 impl<P: Send + Sync> FreeSlots<P> {
     /// Slots that a test has freed.
-    pub(super) fn of(chunk: &Arc<Chunk<P>>, slots: u64) -> Self {
+    pub(super) fn of(chunk: &Chunk<P>, slots: u64) -> Self {
         Self { chunk: ChunkPointer::of(chunk), slots }
     }
 }
@@ -487,7 +485,7 @@ impl<P: Send + Sync> FreeSlots<P> {
 #[cfg(test)]
 impl<P: Send + Sync> Chunk<P> {
     /// Gives back slots that a test has freed.
-    pub(super) fn give_back(self: &Arc<Self>, slots: u64) {
+    pub(super) fn give_back(&self, slots: u64) {
         FreeSlots::of(self, slots).give_back();
     }
 }
@@ -496,7 +494,6 @@ impl<P: Send + Sync> Chunk<P> {
 impl<P: Payload> Pin<P> {
     /// Claims the timeout as the worker does.
     pub(crate) fn claim(&self, version: u16, tick_start: u64) -> Claim<(Claimed<P>, Runner<P>)> {
-        let chunk = self.chunk().counted().expect("it is pinned");
-        chunk.claim(self.offset(), version, tick_start)
+        self.chunk().claim(self.offset(), version, tick_start)
     }
 }

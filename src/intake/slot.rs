@@ -9,8 +9,6 @@
 //! - A *pin* keeps the slot from being reused. Each handle has one pin. One more, the *live pin*,
 //!   belongs to the side that may end the timeout: first to the pending slot, then to the thread that
 //!   moves the phase out of New or Filed, and during a run to the runner.
-//! - A future *reserves* a slot from its creation on (see `timeout/reservation`). The slot is Free, or it
-//!   has ended and the future's handle has the only pins. The owner of the chunk can arm it for the future.
 //!
 //! The *state* is one atomic word: 3 bits of phase, and the deadline in steps of 8 ns. So one
 //! compare-exchange decides between a cancel, an expiry, a reschedule and a stop, and none of them
@@ -18,7 +16,7 @@
 //!
 //! | phase | means | payload | leaves it by |
 //! |---|---|---|---|
-//! | Free | not in use, or reserved | none | arm -> New |
+//! | Free | not in use | none | arm -> New |
 //! | New | pending, found by a look at its chunk | in the cell | file -> Filed; claim -> Running; cancel, take_back -> Cancelled; empty -> Returned or Cancelled |
 //! | Filed | pending, has an entry in the wheel | in the cell | reschedule to a sooner time -> New; claim, cancel, take_back and empty as for New |
 //! | Running | claimed by the worker: runs, or waits in the executor | with the runner | go_on -> New or Filed; cancel -> Denied, unless it runs once; finish -> Expired; abandon (job dropped, or it goes on after the end of its timer) -> Cancelled |
@@ -47,9 +45,8 @@
 //!    successful compare-exchange, owns the payload. So each timeout has one end. It takes the payload at
 //!    once, but after `empty` whenever it likes, before it removes its pin. In Running and Denied the runner
 //!    owns the cell, and only `go_on` moves back, with a payload in the cell.
-//! 2. A Free slot is reserved, or it is in one of the bitmaps of free slots (see `chunk`, invariant 1).
-//!    Only the owner arms a slot, and only one thread has the handle that reserves it, so only one thread
-//!    can arm it.
+//! 2. A Free slot is in one of the bitmaps of free slots (see `chunk`, invariant 1). Only the owner arms a slot, so only
+//!    one thread can arm it.
 //! 3. A slot becomes Free only when its phase has ended and the last pin is gone. So a handle never
 //!    finds another timeout in its slot.
 //! 4. A Filed slot has an entry with its version: in the wheel, with the worker, or in the queue of
@@ -299,8 +296,8 @@ impl<P> Slot<P> {
 
     #[inline]
     fn put(&self, payload: P) {
-        // SAFETY: the caller owns the cell, and the cell has no payload: `Owner` arms a Free slot, or one that it
-        // has alone (invariant 2), or a `Runner`, which has taken the payload, goes on (invariant 1).
+        // SAFETY: the caller owns the cell, and the cell has no payload: `Owner` arms a Free slot
+        // (invariant 2), or a `Runner`, which has taken the payload, goes on (invariant 1).
         self.payload.with_mut(|cell| unsafe { (*cell).write(payload) });
     }
 
@@ -312,14 +309,7 @@ impl<P> Slot<P> {
         self.payload.with_mut(|cell| unsafe { (*cell).assume_init_read() })
     }
 
-    /// Whether these pins of the caller are all pins. No timeout is pending or runs in the slot then.
-    #[inline]
-    pub(super) fn has_only(&self, pins: u64) -> bool {
-        self.tag.load(Ordering::Acquire) & PINS == pins
-    }
-
-    /// Moves Free to New, or another phase if the caller has all pins. Only the owner of the slot's chunk
-    /// may call it (invariant 2).
+    /// Moves Free to New. Only the owner of the slot's chunk may call it (invariant 2).
     #[inline]
     pub(super) fn arm(&self, payload: P, deadline: u64, sequence: u64, runs: Runs) {
         debug_assert!(self.phase().is_unused());
@@ -351,14 +341,14 @@ impl<P> Slot<P> {
     }
 
     /// The deadline, if the timeout is pending.
-    pub(super) fn pending_deadline(&self) -> Option<u64> {
+    pub(crate) fn pending_deadline(&self) -> Option<u64> {
         let state = self.load();
         state.phase().is_pending().then(|| state.deadline())
     }
 
     /// The deadline of a New slot, unless it is `NEVER`.
     #[inline]
-    pub(super) fn if_new(&self) -> Option<u64> {
+    pub(crate) fn if_new(&self) -> Option<u64> {
         let state = self.load();
         let is_new = state.is(Phase::New) && state.rounded() != State::NEVER;
         is_new.then(|| state.rounded())

@@ -4,7 +4,7 @@
 //! once per 1,024 runs and filed chunks. A count decides only when a sweep pays, and never whether a
 //! timeout runs.
 
-use super::context::{Context, Link};
+use super::shared::{Link, Shared};
 use crate::base::sync::Ordering;
 use crate::metrics::Totals;
 use crate::wheel::is_sweep_worth_it;
@@ -16,20 +16,20 @@ pub(crate) const DEAD_ALLOWED: usize = 4096;
 /// A thread checks whether a sweep is worth its cost once per this number of dead entries.
 pub(crate) const DEAD_PER_CHECK: u64 = 1024;
 
-impl Link {
+impl<T> Link<T> {
     /// Requests a sweep if one is worth its cost. The caller has left a dead entry in the wheel and counted
     /// it; `died` is that count.
     #[inline]
     pub(crate) fn entry_died(&self, died: u64) {
         if died % DEAD_PER_CHECK == 0 {
-            if let Some(context) = self.context() {
-                context.request_sweep();
+            if let Some(shared) = self.shared() {
+                shared.request_sweep();
             }
         }
     }
 }
 
-impl Context {
+impl<T> Shared<T> {
     /// Wakes the worker for a sweep if one is worth its cost.
     fn request_sweep(&self) {
         if self.is_sweep_worth_it() && !self.sweep_requested.swap(true, Ordering::Relaxed) {

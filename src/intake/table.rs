@@ -1,46 +1,93 @@
-//! The table of chunk numbers: which are in use, and the chunks that the worker does not know yet.
+//! The table of a timer: all of its chunks, by number. It is generic over what it holds, `T`, which is a chunk.
 //!
-//! A thread that makes a chunk takes the lowest free number, and puts the chunk into the place of that number. The
-//! worker takes it out when it first meets the number: in the pending queue, or in an entry that catches up. A thread
-//! puts a chunk there before it announces any of its slots. So neither waits for the other.
+//! A thread that makes a chunk takes the lowest free number, and puts a counted reference into the *place* of that
+//! number. It does so before it announces any of the chunk's slots, and without a lock. Only the worker takes chunks
+//! out, through its `WorkerTable`: as it releases a chunk, and at its own end. What is put in later goes with the table.
 //!
-//! When the worker drops a chunk, it gives the number back, and with it what lies in the place.
+//! | who | reads a place | because |
+//! |---|---|---|
+//! | the worker | without a lock | only it takes chunks out |
+//! | any other thread | under the lock | the worker takes chunks out under the lock. While another thread has it, the worker tries again later, except at its end |
+//!
+//! Invariants:
+//! 1. A place is null, or has a reference that `insert` has counted. Only `Removal::remove` and the drop of a block
+//!    take it out.
+//! 2. There is one `WorkerTable` for each table, so the borrow of it decides between a read by the worker and a removal.
 
-use super::chunk::{Chunk, MAX_CHUNKS};
 use crate::base::growing::Growing;
-use crate::base::sync::{Arc, AtomicCell};
+use crate::base::sync::{Arc, AtomicPtr, Mutex, MutexGuard, Ordering};
+use std::ptr::{NonNull, null_mut};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// The number of chunk numbers in one block. A model has few.
+/// The most chunks that one timer can have.
+pub(crate) const MAX_CHUNKS: u32 = 1 << 26;
+
+/// The number of places in one block. A model has few.
 const BLOCK: u32 = if cfg!(loom) { 4 } else { u64::BITS };
 
-/// See the head. Its atomics are the standard library's in the loom models too: no race depends on which number a
-/// chunk has.
-pub(super) struct Table<P> {
-    blocks: Growing<OnceLock<Box<Block<P>>>>,
+/// See the head. The numbers are taken by the standard library's atomics in the loom models too: no race depends on
+/// which number a chunk has.
+pub(crate) struct Table<T> {
+    blocks: Growing<OnceLock<Arc<Block<T>>>>,
     /// No block before this one has a free number, unless that was given back a moment ago.
     first: AtomicU32,
+    lock: Mutex<()>,
 }
 
-/// Some chunk numbers.
-struct Block<P> {
+struct Block<T> {
     /// One bit for each number that is in use.
     used: AtomicU64,
-    /// The new chunks of these numbers.
-    new: [AtomicCell<Option<Arc<Chunk<P>>>>; BLOCK as usize],
+    places: [AtomicPtr<T>; BLOCK as usize],
 }
 
-impl<P> Default for Block<P> {
+impl<T> Default for Block<T> {
     fn default() -> Self {
-        let new = std::array::from_fn(|_| AtomicCell::new(None));
-        Self { used: AtomicU64::new(0), new }
+        let places = std::array::from_fn(|_| AtomicPtr::new(null_mut()));
+        Self { used: AtomicU64::new(0), places }
     }
 }
 
-impl<P> Table<P> {
-    pub(super) fn new() -> Self {
-        Self { blocks: Growing::new(), first: AtomicU32::new(0) }
+impl<T> Block<T> {
+    #[inline]
+    fn place(&self, id: u32) -> &AtomicPtr<T> {
+        &self.places[(id % BLOCK) as usize]
+    }
+
+    /// Takes out a chunk, whose number may then be used again.
+    fn take(&self, id: u32) -> Option<Arc<T>> {
+        let chunk = NonNull::new(self.place(id).swap(null_mut(), Ordering::AcqRel))?;
+        self.used.fetch_and(!(1 << (id % BLOCK)), Ordering::Release);
+        // SAFETY: the reference that `insert` has counted; the swap takes it once (invariant 1).
+        Some(unsafe { Arc::from_raw(chunk.as_ptr()) })
+    }
+
+    fn take_all(&self) -> impl Iterator<Item = Arc<T>> {
+        (0..BLOCK).filter_map(|id| self.take(id))
+    }
+}
+
+impl<T> Drop for Block<T> {
+    fn drop(&mut self) {
+        self.take_all().for_each(drop);
+    }
+}
+
+impl<T> Table<T> {
+    fn blocks(&self) -> impl Iterator<Item = &Block<T>> {
+        self.blocks.iter().filter_map(|(_, block)| Some(&**block.get()?))
+    }
+}
+
+impl<T: Send + Sync> Table<T> {
+    /// A table, and what its worker has.
+    pub(super) fn new() -> (Arc<Self>, WorkerTable<T>) {
+        let (blocks, first) = (Growing::new(), AtomicU32::new(0));
+        let table = Arc::new(Self { blocks, first, lock: Mutex::new(()) });
+        if cfg!(loom) {
+            table.block(0); // loom does not see that the thread that makes a block makes it first
+        }
+        (table.clone(), WorkerTable { table, blocks: Vec::new() })
     }
 
     /// A number for a new chunk. `None` if all are in use.
@@ -53,7 +100,7 @@ impl<P> Table<P> {
             if free >= BLOCK {
                 let _ = self.first.compare_exchange(block, block + 1, relaxed, relaxed);
                 block += 1;
-            // Acquire: pairs with the release of `give_back`.
+            // Acquire: pairs with the release of `take`.
             } else if used.fetch_or(1 << free, Ordering::Acquire) & 1 << free == 0 {
                 return Some(block * BLOCK + free);
             }
@@ -61,32 +108,97 @@ impl<P> Table<P> {
         None
     }
 
-    fn block(&self, block: u32) -> &Block<P> {
-        self.blocks.make(block as usize).get_or_init(Box::default)
+    fn block(&self, block: u32) -> &Arc<Block<T>> {
+        self.blocks.make(block as usize).get_or_init(Arc::default)
     }
 
-    /// Puts a new chunk into the place of its number.
-    pub(super) fn put(&self, chunk: Arc<Chunk<P>>) {
-        let (block, place) = (chunk.id / BLOCK, chunk.id % BLOCK);
-        self.block(block).new[place as usize].store(Some(chunk));
+    /// Puts a new chunk into the place of its number. A swap, because a store may come before a `take` that has not
+    /// seen it, in the models' memory.
+    pub(super) fn insert(&self, id: u32, chunk: Arc<T>) {
+        let chunk = Arc::into_raw(chunk).cast_mut();
+        self.block(id / BLOCK).place(id).swap(chunk, Ordering::AcqRel);
     }
 
-    /// Takes out the new chunk of this number, which is in use or was.
-    pub(super) fn take(&self, id: u32) -> Option<Arc<Chunk<P>>> {
-        self.block(id / BLOCK).new[(id % BLOCK) as usize].take()
+    /// The number of chunks.
+    pub(crate) fn len(&self) -> usize {
+        let used = self.blocks().map(|block| block.used.load(Ordering::Relaxed).count_ones());
+        used.sum::<u32>() as usize
     }
 
-    /// Gives back the number of a dropped chunk.
-    pub(super) fn give_back(&self, id: u32) {
-        drop(self.take(id));
+    /// Calls `visit` with each chunk, in the order of the numbers.
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(&T)) {
+        let _lock = self.lock.lock();
+        for place in self.blocks().flat_map(|block| &block.places) {
+            // SAFETY: by invariant 1, a place has a counted reference until it is taken out. `Removal` has the lock,
+            // and the table is not dropped.
+            if let Some(chunk) = unsafe { place.load(Ordering::Acquire).as_ref() } {
+                visit(chunk);
+            }
+        }
+    }
+}
+
+/// The worker's access to the table. See the head.
+pub(crate) struct WorkerTable<T> {
+    table: Arc<Table<T>>,
+    /// The first blocks of the table, so that a look-up is two reads.
+    blocks: Vec<Arc<Block<T>>>,
+}
+
+impl<T: Send + Sync> WorkerTable<T> {
+    /// Makes `get` find the chunk with this number, which is in use or was.
+    pub(crate) fn know(&mut self, id: u32) {
         let block = id / BLOCK;
-        self.block(block).used.fetch_and(!(1 << (id % BLOCK)), Ordering::Release);
-        self.first.fetch_min(block, Ordering::Relaxed);
+        while self.blocks.len() as u32 <= block {
+            self.blocks.push(self.table.block(self.blocks.len() as u32).clone());
+        }
     }
 
+    /// The chunk with this number.
+    #[inline]
+    pub(crate) fn get(&self, id: u32) -> Option<&T> {
+        let place = self.blocks.get((id / BLOCK) as usize)?.place(id);
+        // SAFETY: by invariant 1, a place has a counted reference until it is taken out. Only a `Removal` takes it
+        // out, which needs the only `WorkerTable` mutably (invariant 2), and the drop of the block, which this borrows.
+        unsafe { place.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Takes chunks out. `None` while another thread reads the table.
+    pub(crate) fn try_removal(&mut self) -> Option<Removal<'_, T>> {
+        Some(Removal { table: &self.table, _lock: self.table.lock.try_lock()? })
+    }
+}
+
+/// The worker's end takes all chunks out.
+impl<T> Drop for WorkerTable<T> {
+    fn drop(&mut self) {
+        let lock = self.table.lock.lock();
+        let taken: Vec<_> = self.table.blocks().flat_map(Block::take_all).collect();
+        drop(lock);
+        drop(taken);
+    }
+}
+
+/// The right to take chunks out.
+pub(crate) struct Removal<'a, T> {
+    table: &'a Table<T>,
+    _lock: MutexGuard<'a, ()>,
+}
+
+impl<T: Send + Sync> Removal<'_, T> {
+    /// Takes out a chunk, whose number may then be used again.
+    pub(crate) fn remove(&mut self, id: u32) -> Option<Arc<T>> {
+        let block = id / BLOCK;
+        let chunk = self.table.block(block).take(id);
+        self.table.first.fetch_min(block, Ordering::Relaxed);
+        chunk
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+impl<T> Table<T> {
     /// Uses up all numbers.
-    #[cfg(all(test, not(any(loom, shuttle))))]
-    pub(super) fn use_up(&self) {
+    pub(crate) fn use_up(&self) {
         self.first.store(u32::MAX, Ordering::Relaxed);
     }
 }

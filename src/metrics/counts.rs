@@ -1,10 +1,10 @@
 //! All counts of one timer.
 
-use super::snapshot::Metrics;
+use super::snapshot::{Metrics, ThreadMetrics};
 use super::tally::{Tally, Totals};
 use super::worker::WorkerCounts;
 use crate::base::sync::{Arc, Mutex};
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 
 /// The tallies of all threads, and the worker's own counters.
 pub(crate) struct Counts {
@@ -12,12 +12,12 @@ pub(crate) struct Counts {
     pub(crate) worker: WorkerCounts,
     /// The worker's counts.
     pub(crate) by_worker: Tally,
-    /// The counts of threads without an arena. Several threads write it.
+    /// The counts of threads without an owner, and of those that have ended. Several threads write it.
     pub(crate) by_others: Tally,
     /// The counts of the crate's own timeouts. Several threads write it. No public count includes it.
     pub(crate) internals: Arc<Tally>,
-    /// The counts of each arena's thread.
-    pub(crate) tallies: Mutex<Vec<Arc<Tally>>>,
+    /// The name and the counts of each living thread that schedules, by the address of the counts.
+    pub(crate) threads: Mutex<BTreeMap<usize, (String, Arc<Tally>)>>,
 }
 
 impl Counts {
@@ -27,15 +27,33 @@ impl Counts {
             by_worker: Tally::default(),
             by_others: Tally::default(),
             internals: Arc::default(),
-            tallies: Mutex::new(Vec::new()),
+            threads: Mutex::new(BTreeMap::new()),
         }
     }
 
-    pub(crate) fn add_tally(&self, tally: Arc<Tally>) {
-        self.tallies.lock().push(tally);
+    /// A thread has begun to schedule.
+    pub(crate) fn add_thread(&self, name: String, tally: &Arc<Tally>) {
+        self.threads.lock().insert(Arc::as_ptr(tally).addr(), (name, tally.clone()));
     }
 
-    /// The tally of threads without an arena, for timeouts of users or of the crate itself.
+    /// A thread ends. Its counts go to those of others.
+    pub(crate) fn remove_thread(&self, tally: &Arc<Tally>) {
+        let mut threads = self.threads.lock();
+        if threads.remove(&Arc::as_ptr(tally).addr()).is_some() {
+            self.by_others.add_all(tally);
+        }
+    }
+
+    /// A snapshot of each living thread that schedules.
+    pub(crate) fn thread_metrics(&self) -> Vec<ThreadMetrics> {
+        let metrics = |(thread, tally): &(String, Arc<Tally>)| ThreadMetrics {
+            thread: thread.clone(),
+            scheduled: tally.scheduled.get(),
+        };
+        self.threads.lock().values().map(metrics).collect()
+    }
+
+    /// The tally of threads without an owner, for timeouts of users or of the crate itself.
     #[inline]
     pub(crate) fn of(&self, internal: bool) -> &Tally {
         if internal { &self.internals } else { &self.by_others }
@@ -66,57 +84,39 @@ impl Counts {
         self.internals.unqueued.add_shared(u64::from(!filed));
     }
 
-    /// Adds the counts of retired arenas to those of threads without an arena. `None` if another thread uses
-    /// the list.
-    pub(crate) fn fold_tallies<'a>(
-        &self,
-        retired: impl Iterator<Item = &'a Arc<Tally>>,
-    ) -> Option<()> {
-        let mut tallies = self.tallies.try_lock()?;
-        let mut gone = HashSet::new();
-        for tally in retired {
-            self.by_others.add_all(tally);
-            gone.insert(Arc::as_ptr(tally));
-        }
-        tallies.retain(|tally| !gone.contains(&Arc::as_ptr(tally)));
-        if tallies.len() < tallies.capacity() / 4 {
-            tallies.shrink_to_fit();
-        }
-        Some(())
-    }
-
-    /// All tallies of users' timeouts. `arenas` are those of the arenas.
+    /// All tallies of users' timeouts.
     fn of_users<'a>(
         &'a self,
-        arenas: &'a [Arc<Tally>],
+        threads: &'a BTreeMap<usize, (String, Arc<Tally>)>,
     ) -> impl Iterator<Item = &'a Tally> + Clone + 'a {
-        arenas.iter().map(|tally| &**tally).chain([&self.by_worker, &self.by_others])
+        let threads = threads.values().map(|(_, tally)| &**tally);
+        threads.chain([&self.by_worker, &self.by_others])
     }
 
     pub(crate) fn totals(&self) -> Totals {
-        Totals::of(self.of_users(&self.tallies.lock()))
+        Totals::of(self.of_users(&self.threads.lock()))
     }
 
     pub(crate) fn snapshot(&self) -> Metrics {
         let mut metrics = Metrics::default();
-        metrics.count(self.of_users(&self.tallies.lock()));
+        metrics.count(self.of_users(&self.threads.lock()));
         self.worker.fill(&mut metrics);
         metrics
     }
 
     /// Whether any timeout seems to be pending, internal ones included. True if another thread uses the
-    /// list of tallies. The answer is only good for deciding how much to clean up: a timeout can begin at
+    /// list of threads. The answer is only good for deciding how much to clean up: a timeout can begin at
     /// any moment.
     pub(crate) fn is_anything_pending(&self) -> bool {
         let all = self.try_with_tallies(|all| all.pending());
         all.is_none_or(|pending| pending > 0)
     }
 
-    /// Sums up all tallies, internal ones included. `None` if another thread uses the list of tallies, so
+    /// Sums up all tallies, internal ones included. `None` if another thread uses the list of threads, so
     /// that no caller waits for it.
     pub(crate) fn try_with_tallies<R>(&self, read: impl FnOnce(&Totals) -> R) -> Option<R> {
-        let arenas = self.tallies.try_lock()?;
-        let totals = Totals::of(self.of_users(&arenas).chain([&*self.internals]));
+        let threads = self.threads.try_lock()?;
+        let totals = Totals::of(self.of_users(&threads).chain([&*self.internals]));
         Some(read(&totals))
     }
 }

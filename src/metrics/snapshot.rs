@@ -59,6 +59,8 @@ pub struct Metrics {
     /// Pending timeouts that are not in the wheel. They wait in their slots until shortly before they are due,
     /// so a large number is normal.
     pub queue_depth: u64,
+    /// Slots for timeouts, both used and free. Each takes 40 bytes.
+    pub slots: u64,
     /// Passes that reached the drain cap: they had more timeouts to put into the wheel than one pass may.
     pub passes_with_backlog: u64,
     /// Ticks that the worker slept through because nothing was due.
@@ -74,11 +76,7 @@ pub struct Metrics {
     pub lateness: Lateness,
 }
 
-/// A snapshot of one arena of a timer, from [`HashedWheelTimer::thread_metrics`].
-///
-/// An arena has the timeouts that one thread schedules. A thread that ends leaves its arena, with its
-/// counts, to the next thread that schedules for the first time. An idle arena is dropped, about a second
-/// after the last of its timeouts and their handles. Its counts then belong to no arena.
+/// What one living thread has scheduled in a timer, from [`HashedWheelTimer::thread_metrics`].
 ///
 /// # Examples
 ///
@@ -88,12 +86,10 @@ pub struct Metrics {
 /// # use std::time::Duration;
 /// # let timer = wheelwork::HashedWheelTimer::new()?;
 /// # timer.new_timeout(|| (), Duration::from_secs(30))?;
-/// let arenas = timer.thread_metrics();
-/// if let Some(busiest) = arenas.iter().max_by_key(|arena| arena.scheduled) {
-///     let name = busiest.thread.as_deref().unwrap_or("a thread that has ended");
-///     println!("{name}: {} scheduled, {} slots", busiest.scheduled, busiest.slots);
+/// let threads = timer.thread_metrics();
+/// if let Some(busiest) = threads.iter().max_by_key(|thread| thread.scheduled) {
+///     println!("{}: {} scheduled", busiest.thread, busiest.scheduled);
 /// }
-/// assert_eq!(arenas.iter().map(|arena| arena.scheduled).sum::<u64>(), timer.metrics().scheduled);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -101,13 +97,9 @@ pub struct Metrics {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ThreadMetrics {
-    /// The name of the thread that has the arena. Empty if the thread has no name. `None` if the thread
-    /// has ended.
-    pub thread: Option<String>,
-    /// Timeouts that were put into this arena, including those that were refused afterwards because the timer
-    /// was closed at that moment. Apart from these, and from arenas that were dropped, the sum is
-    /// [`Metrics::scheduled`](crate::Metrics).
+    /// The name of the thread. Empty if the thread has no name.
+    pub thread: String,
+    /// Timeouts that this thread has scheduled, including those that were refused because the timer was closed at that
+    /// moment. [`Metrics::scheduled`](crate::Metrics) also has those of threads that have ended.
     pub scheduled: u64,
-    /// Slots for timeouts, both used and free.
-    pub slots: u64,
 }

@@ -11,9 +11,15 @@
 //!    `Erased` reads the task.
 
 use super::next::Next;
-use crate::intake::Pin;
+use crate::intake::{self, Chunk, Pin};
 use std::any::{Any, TypeId};
 use std::mem::{ManuallyDrop, MaybeUninit};
+
+/// What all parts of one timer share.
+pub(crate) type Shared = intake::Shared<Chunk<Erased>>;
+pub(crate) type SharedRef = intake::shared::SharedRef<Chunk<Erased>>;
+/// The way from a timeout to its timer.
+pub(crate) type Link = intake::shared::Link<Chunk<Erased>>;
 
 /// The memory of a task that is not boxed. Two words, not an array, so that it is passed in registers: a
 /// task that is copied through memory, word by word, and then read as a whole, waits for these writes.

@@ -8,7 +8,7 @@ use super::error::RescheduleError;
 use super::this_thread;
 use crate::base::catch_panic;
 use crate::base::logging::warning;
-use crate::intake::context::Gate;
+use crate::intake::shared::Gate;
 use crate::intake::{Armed, Cancel, Moved, Phase, Pin, Slot, TakenBack};
 use crate::metrics::Counts;
 use std::fmt;
@@ -66,11 +66,6 @@ impl Timeout {
     #[inline]
     pub(crate) fn pin(&self) -> &Pin<Erased> {
         &self.0
-    }
-
-    #[inline]
-    pub(super) fn pin_mut(&mut self) -> &mut Pin<Erased> {
-        &mut self.0
     }
 
     /// The index of its slot.

@@ -4,21 +4,20 @@
 //! it. When the timer ends, the worker's thread cancels them after it has reported the end, because a stop must not
 //! wait for their tasks.
 //!
-//! All internal timeouts of a timer are in one arena, which belongs to no thread. Their chunk marks them
-//! as internal, so they cost the users' timeouts nothing. A lock guards the owner of the arena. It may be
-//! taken under a lock of the layers above, and the registry's locks may be taken under it. No task runs
-//! or is dropped under it.
+//! All internal timeouts of a timer have one owner, which belongs to no thread. Their chunks mark them
+//! as internal, so they cost the users' timeouts nothing. A lock guards the owner. It may be
+//! taken under a lock of the layers above. No task runs or is dropped under it.
 
-use super::erased::Erased;
+use super::erased::{Erased, Link};
 use super::handle::Timeout;
 use super::schedule::{Admit, Refusal, refused, schedule_in};
 use super::task::TimerTask;
-use crate::base::sync::{Arc, Mutex};
-use crate::intake::{Moved, Owner, Registry, TakenBack};
+use crate::base::sync::Mutex;
+use crate::intake::{Moved, Owner, TakenBack};
 use crate::metrics::Counts;
 use std::time::Instant;
 
-/// The internal timeouts of one timer: the owner of their arena. `None` before the first timeout and after the end.
+/// The internal timeouts of one timer: their owner. `None` before the first timeout and after the end.
 pub(crate) struct Internals(Mutex<Option<Owner<Erased>>>);
 
 impl Internals {
@@ -28,24 +27,22 @@ impl Internals {
 
     pub(crate) fn schedule<T: TimerTask>(
         &self,
-        registry: &Arc<Registry<Erased>>,
+        timer: &Link,
         task: T,
         deadline: u64,
         admit: Admit,
     ) -> Result<Internal, (T, Refusal)> {
         let mut owner = self.0.lock();
-        if owner.is_none() && !registry.gate.is_closed() {
-            *owner = Owner::of_internals(registry);
+        if owner.is_none() && !timer.gate.is_closed() {
+            *owner = timer.shared().and_then(|shared| Owner::of_internals(&shared));
         }
         match &mut *owner {
-            Some(owner) => {
-                schedule_in(&registry.context, owner, task, deadline, admit).map(Internal)
-            }
-            None => Err((task, refused(&registry.context, true))),
+            Some(owner) => schedule_in(owner, task, deadline, admit).map(Internal),
+            None => Err((task, refused(timer, true))),
         }
     }
 
-    /// Gives up their arena. The worker's thread calls it after the timer has ended.
+    /// Drops their owner. The worker's thread calls it after the timer has ended.
     pub(crate) fn end(&self) {
         let owner = self.0.lock().take();
         drop(owner); // the lock is released

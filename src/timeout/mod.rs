@@ -2,7 +2,7 @@
 //!
 //! - `next`: the result of a run: whether and when the timeout goes on
 //! - `erased`: a task of any type, in two words of its slot
-//! - `this_thread`: the arenas of the calling thread
+//! - `this_thread`: the owners of the calling thread
 //! - `handle`: the handle to a timeout: cancel, reschedule, state
 //! - `run`: the run of a task, and how its timeout goes on
 //! - `task`: the trait of tasks, and the type-erased task that `stop` returns
@@ -12,7 +12,6 @@
 //! - `schedule`: scheduling a task on the calling thread
 //! - `internal`: the crate's own timeouts, which no public count, limit or stop includes
 //! - `guard`: a guard that cancels its timeout when it is dropped
-//! - `reservation`: the slot that a `Sleep` holds for life
 //! - `periodic`: tasks that run again and again
 //! - `unprocessed`: a timeout that `stop` returns
 //! - `error`: why a timeout cannot be rescheduled
@@ -28,7 +27,6 @@ mod guard;
 mod internal;
 mod next;
 mod periodic;
-mod reservation;
 mod run;
 mod schedule;
 mod take;
@@ -37,7 +35,7 @@ mod task_fn;
 mod this_thread;
 mod unprocessed;
 
-pub(crate) use erased::{Calls, Erased};
+pub(crate) use erased::{Calls, Erased, Link, Shared, SharedRef};
 pub use error::RescheduleError;
 pub use guard::CancelOnDrop;
 pub use handle::Timeout;
@@ -45,12 +43,11 @@ pub(crate) use internal::{Internal, Internals};
 pub use next::Next;
 pub(crate) use periodic::Periodic;
 pub use periodic::{MissedTickBehavior, Period, Repeat};
-pub(crate) use reservation::Reservation;
 pub use run::Run;
 pub(crate) use run::{GoesOn, run_elsewhere, run_on_worker};
-pub(crate) use schedule::{Admit, Refusal, schedule};
+pub(crate) use schedule::{Admit, Refusal, schedule, schedule_waker};
 pub(crate) use task::Kind;
 pub use task::{Task, TimerTask};
 pub use task_fn::{TaskFn, task_fn};
-pub(crate) use this_thread::forget;
+pub(crate) use this_thread::{forget, home};
 pub use unprocessed::Unprocessed;

@@ -1,11 +1,11 @@
 //! The run of a task, on the worker or on an executor, and how its timeout goes on afterwards.
 
-use super::erased::Erased;
+use super::erased::{Erased, Link};
 use super::handle::Timeout;
 use super::next::When;
 use crate::base::catch_panic;
 use crate::base::logging::warning;
-use crate::intake::context::{Gate, Link};
+use crate::intake::shared::Gate;
 use crate::intake::{CatchUp, Phase, Pin, Runner, Slot, UNKNOWN};
 use crate::time::tick::NEVER;
 use crate::wheel::Token;
@@ -133,7 +133,7 @@ fn go_on_worker(runner: &mut Runner<Erased>, task: Erased, when: When) -> Option
         Due::At(deadline) => GoesOn::At(CatchUp { token, deadline }),
         Due::Missed(deadline) => GoesOn::Missed(CatchUp { token, deadline }),
         Due::AfterClock(delay) => {
-            timer_of(runner).context()?.wait_for_clock(token, delay);
+            timer_of(runner).shared()?.wait_for_clock(token, delay);
             GoesOn::WhenKnown
         }
     })
@@ -154,14 +154,14 @@ fn go_on_elsewhere(runner: &mut Runner<Erased>, task: Erased, when: When) {
     timer_of(runner).count(|counts| counts.by_others.rearmed.add_shared(1));
     let phase = if matches!(due, Due::At(_)) { Phase::New } else { Phase::Filed };
     let Some(token) = go_on(runner, task, due.deadline(), phase) else { return };
-    if let Some(context) = timer_of(runner).context() {
+    if let Some(shared) = timer_of(runner).shared() {
         match due {
             Due::At(deadline) => {
-                context.counts.by_others.renewed.add_shared(1);
+                shared.counts.by_others.renewed.add_shared(1);
                 runner.pin().chunk().announce_moved(deadline);
             }
-            Due::Missed(deadline) => context.catch_up(CatchUp { token, deadline }),
-            Due::AfterClock(delay) => context.wait_for_clock(token, delay),
+            Due::Missed(deadline) => shared.catch_up(CatchUp { token, deadline }),
+            Due::AfterClock(delay) => shared.wait_for_clock(token, delay),
         }
     }
     if gate_of(runner).is_emptied() {
@@ -190,9 +190,9 @@ fn run(pin: &Pin<Erased>, task: Erased) -> Option<(Erased, When)> {
 
 #[cold]
 fn task_panicked(pin: &Pin<Erased>) {
-    let context = pin.chunk().timer.context();
-    context.iter().for_each(|context| context.counts.worker.task_panicked());
-    let timer = context.as_ref().map_or("", |context| context.name());
+    let shared = pin.chunk().timer.shared();
+    shared.iter().for_each(|shared| shared.counts.worker.task_panicked());
+    let timer = shared.as_ref().map_or("", |shared| shared.name());
     warning!([timer = timer], "{timer}: the task of {:?} panicked", Run(pin));
 }
 

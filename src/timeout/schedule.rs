@@ -2,13 +2,11 @@
 //! timer was closed meanwhile. `time/timebase` computes the deadline from a delay, and the worker the tick from
 //! the deadline.
 
-use super::erased::Erased;
+use super::erased::{Erased, Link};
 use super::handle::Timeout;
 use super::task::TimerTask;
 use super::this_thread::with_owner;
-use crate::base::sync::Arc;
-use crate::intake::context::Context;
-use crate::intake::{Armed, CatchUp, Chunk, Owner, Registry, Runs};
+use crate::intake::{Armed, CatchUp, Chunk, Owner, Runs};
 use crate::metrics::Tally;
 
 /// Why a task was not admitted.
@@ -35,46 +33,61 @@ pub(crate) enum Admit {
 /// result is written once.
 #[inline]
 pub(crate) fn schedule<T: TimerTask, E>(
-    registry: &Arc<Registry<Erased>>,
+    timer: &Link,
     task: T,
     deadline: u64,
     admit: Admit,
     refuse: impl FnOnce((T, Refusal)) -> E,
 ) -> Result<Timeout, E> {
     let mut task = Some(task);
-    let armed = with_owner(registry, |owner| arm(owner, &mut task, deadline, admit));
+    let armed = with_owner(timer, |owner| arm(owner, &mut task, deadline, admit));
     let armed = match armed {
-        Some(Some(armed)) if !armed.chunk().timer.gate.is_closed() => {
+        Some(Some(armed)) if !timer.gate.is_closed() => {
             return Ok(Timeout::armed(armed));
         }
         armed => armed,
     };
     let scheduled = match (armed, task) {
         (Some(Some(armed)), _) => take_back(Timeout::armed(armed)),
-        (Some(None), Some(task)) => Err((task, refused(&registry.context, false))),
-        (None, Some(task)) => schedule_without_owner(registry, task, deadline, admit),
+        (Some(None), Some(task)) => Err((task, refused(timer, false))),
+        (None, Some(task)) => schedule_without_owner(timer, task, deadline, admit),
         (_, None) => unreachable!("a task that is not armed stays"),
     };
     scheduled.map_err(refuse)
 }
 
+/// Schedules a task that only wakes a waker. Ignores the limit, because a future could not report a refusal. If the
+/// timer is closed, or has no free slot, returns the task.
+#[inline]
+pub(crate) fn schedule_waker<T: TimerTask>(
+    timer: &Link,
+    task: T,
+    deadline: u64,
+) -> Result<Timeout, T> {
+    const { assert!(T::KIND.only_wakes) };
+    timer.gate.begins_again();
+    schedule(timer, task, deadline, Admit::Once, |(task, _)| {
+        timer.gate.ended(1);
+        task
+    })
+}
+
 /// Schedules without a cached owner: on a thread that is ending, or in a timer without room.
 #[cold]
 fn schedule_without_owner<T: TimerTask>(
-    registry: &Arc<Registry<Erased>>,
+    timer: &Link,
     task: T,
     deadline: u64,
     admit: Admit,
 ) -> Result<Timeout, (T, Refusal)> {
-    match Owner::enter(registry) {
-        Some(mut owner) => schedule_in(&registry.context, &mut owner, task, deadline, admit),
-        None => Err((task, refused(&registry.context, false))),
+    match timer.shared().and_then(|shared| Owner::enter(&shared)) {
+        Some(mut owner) => schedule_in(&mut owner, task, deadline, admit),
+        None => Err((task, refused(timer, false))),
     }
 }
 
-/// Schedules in the arena of `owner`.
+/// Schedules through `owner`.
 pub(super) fn schedule_in<T: TimerTask>(
-    context: &Context,
     owner: &mut Owner<Erased>,
     task: T,
     deadline: u64,
@@ -86,7 +99,7 @@ pub(super) fn schedule_in<T: TimerTask>(
             take_back(Timeout::armed(armed))
         }
         (Some(armed), _) => Ok(Timeout::armed(armed)),
-        (None, Some(task)) => Err((task, refused(context, owner.arena.internal))),
+        (None, Some(task)) => Err((task, refused(&owner.home.timer, owner.chunk().internal))),
         (None, None) => unreachable!("a task that is not armed stays"),
     }
 }
@@ -100,12 +113,12 @@ fn arm<T: TimerTask>(
     deadline: u64,
     admit: Admit,
 ) -> Option<Armed<Erased>> {
-    if owner.arena.timer.gate.is_closed() || !owner.has_room() {
+    if owner.home.timer.gate.is_closed() || !owner.has_room() {
         return None;
     }
     // A series keeps its phase.
     let deadline =
-        if admit == Admit::Once { owner.arena.timer.gate.not_overdue(deadline) } else { deadline };
+        if admit == Admit::Once { owner.home.timer.gate.not_overdue(deadline) } else { deadline };
     let runs = match admit {
         Admit::Series => Runs::Periodically,
         _ if T::KIND.runs_once => Runs::Once,
@@ -118,19 +131,18 @@ fn arm<T: TimerTask>(
 
 /// Counts a refusal before the slot is armed, and returns its reason.
 #[cold]
-pub(super) fn refused(context: &Context, internal: bool) -> Refusal {
-    context.counts.of(internal).rejected.add_shared(1);
-    if context.gate.is_closed() { Refusal::Closed } else { Refusal::Full }
+pub(super) fn refused(timer: &Link, internal: bool) -> Refusal {
+    timer.count(|counts| counts.of(internal).rejected.add_shared(1));
+    if timer.gate.is_closed() { Refusal::Closed } else { Refusal::Full }
 }
 
 /// Announces a slot that was armed.
 #[inline]
 fn submit(owner: &Owner<Erased>, offset: usize, deadline: u64, admit: Admit) {
-    let arena = &*owner.arena;
     if admit == Admit::AtOnce {
-        let entry = file_directly(owner.chunk(), offset, &arena.tally);
-        if let Some((entry, context)) = entry.zip(arena.timer.context()) {
-            context.catch_up(entry);
+        let entry = file_directly(owner.chunk(), offset, &owner.tally);
+        if let Some((entry, shared)) = entry.zip(owner.home.timer.shared()) {
+            shared.catch_up(entry);
         }
     } else {
         owner.chunk().announce_new(deadline);

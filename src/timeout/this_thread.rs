@@ -1,13 +1,13 @@
-//! The arenas of the calling thread: one for each timer in which it has scheduled.
+//! The owners of the calling thread: one for each timer in which it has scheduled.
 //!
-//! When a thread schedules in a timer for the first time, it becomes the owner of an arena. It gives the
-//! arena up when it ends. If the timer ends first, the thread gives the arena up when it enters another
-//! timer. The timeouts of a thread that ends stay pending, and run (see `intake/registry`).
+//! A thread gets its owner in a timer when it schedules there for the first time. It drops the owner when it ends. If
+//! the timer ends first, the thread drops the owner when it enters another timer. The timeouts of a thread that ends
+//! stay pending, and run.
 
-use super::erased::Erased;
+use super::erased::{Erased, Link};
 use crate::base::sync::{Arc, thread_local};
-use crate::intake::context::{Gate, Link};
-use crate::intake::{FreeSlots, Owner, Payload, Pin, Registry};
+use crate::intake::shared::Gate;
+use crate::intake::{FreeSlots, Home, Owner, Payload};
 use crate::metrics::{Count, Tally};
 use std::cell::RefCell;
 
@@ -25,64 +25,44 @@ struct Owners {
 }
 
 fn is_in(owner: &Owner<Erased>, gate: &Arc<Gate>) -> bool {
-    Arc::ptr_eq(&owner.arena.timer.gate, gate)
+    Arc::ptr_eq(&owner.home.timer.gate, gate)
 }
 
-/// Calls `with` with the calling thread's owner in a timer. `None` if the timer can have no more
+/// Calls `with` with the calling thread's owner in a timer. `None` if the timer is closed, gone, or can have no more
 /// chunks, or if the thread is ending.
 #[inline]
-pub(super) fn with_owner<R>(
-    registry: &Arc<Registry<Erased>>,
-    with: impl FnOnce(&mut Owner<Erased>) -> R,
-) -> Option<R> {
-    with_owners(|owners| Some(with(owners.in_timer(&registry.gate, || Some(registry.clone()))?)))
-}
-
-/// Like `with_owner`, in the timer of a pin. `None` also if the timer is gone.
-#[inline]
-pub(super) fn with_owner_of<R>(
-    pin: &mut Pin<Erased>,
-    with: impl FnOnce(&mut Owner<Erased>, &mut Pin<Erased>) -> R,
-) -> Option<R> {
-    with_owners(|owners| {
-        let timer = &pin.chunk().timer;
-        let owner = owners.in_timer(&timer.gate, || Registry::of(timer))?;
-        Some(with(owner, pin))
-    })
-}
-
-#[inline]
-fn with_owners<R>(with: impl FnOnce(&mut Owners) -> Option<R>) -> Option<R> {
-    let done = OWNERS.try_with(|owners| with(&mut *owners.try_borrow_mut().ok()?));
+pub(super) fn with_owner<R>(timer: &Link, with: impl FnOnce(&mut Owner<Erased>) -> R) -> Option<R> {
+    let done = OWNERS.try_with(|owners| {
+        let mut owners = owners.try_borrow_mut().ok()?;
+        Some(with(owners.in_timer(timer)?))
+    });
     done.ok().flatten()
 }
 
+/// The calling thread's home in a timer, or a new one.
+#[inline]
+pub(crate) fn home(timer: &Link) -> Arc<Home<Erased>> {
+    with_owner(timer, |owner| owner.home.clone()).unwrap_or_else(|| Home::of(timer))
+}
+
 impl Owners {
-    /// The owner in a timer. `None` if the timer can have no more chunks.
+    /// The owner in a timer. `None` if the timer is closed, gone, or can have no more chunks.
     #[inline]
-    fn in_timer(
-        &mut self,
-        gate: &Arc<Gate>,
-        registry: impl FnOnce() -> Option<Arc<Registry<Erased>>>,
-    ) -> Option<&mut Owner<Erased>> {
-        if !self.last.as_ref().is_some_and(|owner| is_in(owner, gate)) {
-            self.change_timer(gate, registry)?;
+    fn in_timer(&mut self, timer: &Link) -> Option<&mut Owner<Erased>> {
+        if !self.last.as_ref().is_some_and(|owner| is_in(owner, &timer.gate)) {
+            self.change_timer(timer)?;
         }
         self.last.as_mut()
     }
 
     #[cold]
     #[inline(never)]
-    fn change_timer(
-        &mut self,
-        gate: &Arc<Gate>,
-        registry: impl FnOnce() -> Option<Arc<Registry<Erased>>>,
-    ) -> Option<()> {
-        let owner = match self.take_other(gate) {
+    fn change_timer(&mut self, timer: &Link) -> Option<()> {
+        let owner = match self.take_other(&timer.gate) {
             Some(owner) => owner,
             None => {
-                self.others.retain(|owner| !owner.arena.timer.gate.is_closed());
-                Owner::enter(&registry()?)?
+                self.others.retain(|owner| !owner.home.timer.gate.is_closed());
+                Owner::enter(&timer.shared()?)?
             }
         };
         self.others.extend(self.last.replace(owner));
@@ -164,18 +144,18 @@ pub(crate) fn count(timer: &Link, count: impl FnOnce(Counter<'_>) -> u64) -> u64
     let own = OWNERS.try_with(|owners| {
         let owners = owners.try_borrow_mut().ok()?;
         let owner = owners.last.as_ref().filter(|owner| is_in(owner, &timer.gate))?;
-        counted(&owner.arena.tally, true)
+        counted(&owner.tally, true)
     });
     match own {
         Ok(Some(result)) => result,
         _ => timer
-            .context()
-            .and_then(|context| counted(&context.counts.by_others, false))
+            .shared()
+            .and_then(|shared| counted(&shared.counts.by_others, false))
             .unwrap_or_default(),
     }
 }
 
-/// Gives up the calling thread's arena in a timer that has ended.
+/// Drops the calling thread's owner in a timer that has ended.
 pub(crate) fn forget(gate: &Arc<Gate>) {
     let forgotten = OWNERS.try_with(|owners| {
         let mut owners = owners.try_borrow_mut().ok()?;

@@ -6,10 +6,9 @@ use crate::base::logging::warning;
 use crate::base::sync::thread::{self, JoinHandle};
 use crate::base::sync::{Arc, Mutex};
 use crate::executor::{Dispatch, Executor, OnRefusal};
-use crate::intake::Registry;
-use crate::intake::context::Context;
 use crate::time::tick::{TickScale, nanos};
 use crate::time::{Clock, Follower, FollowingTimer, Timebase};
+use crate::timeout::Shared;
 use crate::wheel::{
     Exact, Hashed, Hierarchical, LinuxClassic, MAX_TICKS_PER_WHEEL, WheelSizeError,
 };
@@ -272,25 +271,28 @@ impl Builder {
         if self.thread_name.contains('\0') {
             return Err(BuildError::ThreadName { name: self.thread_name });
         }
-        let control = Arc::new(self.control(scale, wheel.bucket_count()));
+        let time = Timebase::starting_now(self.clock.clone());
+        let buckets = wheel.bucket_count();
+        let (shared, table) = Shared::new(time, scale, self.max_pending_timeouts, buckets);
+        let control = Arc::new(Control::new(shared));
         // A clock may wait for the worker from here on, so `ending` must exist even if no thread starts.
         let ending = Ending::of(control.clone());
         let weak: std::sync::Weak<Control> = Arc::downgrade(&control);
         let pace = control
-            .context
+            .shared
             .gate
             .time
             .attach(Follower::new(weak as std::sync::Weak<dyn FollowingTimer>));
         #[cfg(all(target_os = "linux", feature = "boottime", not(any(loom, shuttle))))]
         if pace == crate::time::Pace::WithSuspends {
-            let counted = control.context.alarm.parker().count_suspends();
+            let counted = control.shared.alarm.parker().count_suspends();
             counted.map_err(|source| BuildError::Sleep { source })?;
         }
         let Self { executor, on_refusal, .. } = self;
         let dispatch = executor.map(|executor| Dispatch { executor, on_refusal });
-        let worker = Worker::new(control.clone(), wheel, dispatch, pace, ending);
+        let worker = Worker::new(control.clone(), table, wheel, dispatch, pace, ending);
         let thread = start_thread(self.thread_name, self.stack_size, worker)?;
-        control.context.alarm.parker().adopt(thread.thread());
+        control.shared.alarm.parker().adopt(thread.thread());
         let handle = Handle {
             control,
             thread: Mutex::new(Some(thread)),
@@ -319,12 +321,6 @@ impl Builder {
             return Err(BuildError::TurnTooLong { tick_duration, ticks_per_wheel });
         }
         Hashed::new(ticks_per_wheel).map_err(|_| BuildError::WheelMemory { ticks_per_wheel })
-    }
-
-    fn control(&self, scale: TickScale, buckets: usize) -> Control {
-        let time = Timebase::starting_now(self.clock.clone());
-        let context = Context::new(time, scale, self.max_pending_timeouts, buckets);
-        Control::new(Arc::new(Registry::new(context)))
     }
 }
 

@@ -3,11 +3,11 @@
 use super::error::{RefusalReason, ScheduleError};
 use crate::base::sync::thread::JoinHandle;
 use crate::base::sync::{Arc, Mutex};
-use crate::intake::context::{Context, Gate};
+use crate::intake::shared::Gate;
 use crate::intake::{MAX_CHUNKS, SLOTS};
 use crate::metrics::{Metrics, ThreadMetrics};
 use crate::timeout::{
-    Admit, Internal, Period, Periodic, Refusal, Repeat, Reservation, Timeout, TimerTask, schedule,
+    Admit, Internal, Period, Periodic, Refusal, Repeat, Shared, Timeout, TimerTask, schedule,
 };
 use crate::worker::Control;
 use std::fmt;
@@ -176,7 +176,7 @@ impl HashedWheelTimer {
         repeats: bool,
     ) -> Result<Timeout, ScheduleError<T>> {
         if let Err(limit) = self.gate().begins() {
-            self.context().counts.worker.over_limit();
+            self.shared().counts.worker.over_limit();
             return Err(ScheduleError::new(RefusalReason::LimitReached { limit }, task));
         }
         self.admit(task, deadline, if repeats { Admit::Series } else { Admit::Once })
@@ -190,7 +190,7 @@ impl HashedWheelTimer {
         deadline: u64,
         admit: Admit,
     ) -> Result<Timeout, ScheduleError<T>> {
-        schedule(&self.0.control.registry, task, deadline, admit, |refused| {
+        schedule(&self.0.control.timer, task, deadline, admit, |refused| {
             self.gate().ended(1);
             why_refused(refused)
         })
@@ -204,15 +204,9 @@ impl HashedWheelTimer {
         deadline: Instant,
         admit: Admit,
     ) -> Result<Internal, ScheduleError<T>> {
-        let Control { internals, registry, .. } = &*self.0.control;
+        let Control { internals, timer, .. } = &*self.0.control;
         let deadline = self.gate().time.nanos_at(deadline);
-        internals.schedule(registry, task, deadline, admit).map_err(why_refused)
-    }
-
-    /// Reserves a slot for a future. It does not keep the timer alive.
-    #[inline]
-    pub(crate) fn reserve(&self) -> Reservation {
-        Reservation::new(&self.0.control.registry)
+        internals.schedule(timer, task, deadline, admit).map_err(why_refused)
     }
 
     /// The present instant by the timer's clock.
@@ -247,7 +241,7 @@ impl HashedWheelTimer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn next_deadline(&self) -> Option<Instant> {
-        let earliest = self.0.control.registry.earliest_deadline();
+        let earliest = self.0.control.earliest_deadline();
         earliest.map(|deadline| self.gate().time.instant_at(deadline))
     }
 
@@ -276,7 +270,7 @@ impl HashedWheelTimer {
     ///
     /// O(threads that schedule).
     pub fn pending_timeouts(&self) -> usize {
-        self.context().counts.totals().pending() as usize
+        self.shared().counts.totals().pending() as usize
     }
 
     /// A snapshot of the timer's counters.
@@ -292,15 +286,16 @@ impl HashedWheelTimer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn metrics(&self) -> Metrics {
-        self.context().counts.snapshot()
+        let mut metrics = self.shared().counts.snapshot();
+        metrics.slots = (self.shared().table.len() * SLOTS) as u64;
+        metrics
     }
 
-    /// A snapshot of each arena: the threads that schedule, and what waits for the worker.
+    /// What each living thread has scheduled here. A thread is listed from its first timeout or future on.
     ///
-    /// It takes a lock for a short time. Only a thread that schedules for the first time, or that needs a
-    /// new chunk, can wait for it.
+    /// It takes a lock for a short time. Only a thread that schedules for the first time, or that ends, can wait for it.
     ///
-    /// O(arenas).
+    /// O(threads that schedule).
     ///
     /// # Examples
     ///
@@ -309,12 +304,11 @@ impl HashedWheelTimer {
     /// # let timer = wheelwork::HashedWheelTimer::new()?;
     /// assert!(timer.thread_metrics().is_empty(), "no thread has scheduled yet");
     /// timer.new_timeout(|| (), Duration::from_secs(30))?;
-    /// let arena = &timer.thread_metrics()[0];
-    /// assert_eq!((arena.scheduled, arena.slots), (1, 62));
+    /// assert_eq!(timer.thread_metrics()[0].scheduled, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn thread_metrics(&self) -> Vec<ThreadMetrics> {
-        self.0.control.registry.thread_metrics()
+        self.shared().counts.thread_metrics()
     }
 
     /// What the ends of the timer share.
@@ -326,16 +320,16 @@ impl HashedWheelTimer {
     #[cfg(asleep)]
     #[doc(hidden)]
     pub fn asleep_until(&self) -> Option<Duration> {
-        self.context().alarm.asleep_until().map(Duration::from_nanos)
+        self.shared().alarm.asleep_until().map(Duration::from_nanos)
     }
 
-    pub(crate) fn context(&self) -> &Context {
-        &self.0.control.context
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.0.control.shared
     }
 
     #[inline]
     pub(crate) fn gate(&self) -> &Gate {
-        &self.0.control.gate
+        &self.0.control.timer.gate
     }
 }
 

@@ -57,7 +57,7 @@ fn worker_of(timer: &HashedWheelTimer) -> JoinHandle<()> {
 fn accounted_for(control: &Control, ends: &Ends, returned: usize, accepted: usize) {
     let [run, cancelled] = [&ends.run, &ends.cancelled].map(|n| n.load(Ordering::Relaxed));
     assert_eq!(run + cancelled + returned, accepted, "{run}, {cancelled}, {returned}");
-    let metrics = control.context.counts.snapshot();
+    let metrics = control.shared.counts.snapshot();
     assert_eq!(metrics.pending, 0);
     let Metrics { scheduled, rearmed, expired, cancelled: told, returned: back, .. } = metrics;
     assert_eq!(scheduled, accepted as u64);
@@ -66,7 +66,7 @@ fn accounted_for(control: &Control, ends: &Ends, returned: usize, accepted: usiz
         [run, cancelled, returned].map(|n| n as u64),
         "{metrics:?}"
     );
-    assert_eq!(control.gate.begins(), Ok(()), "there is room again");
+    assert_eq!(control.shared.gate.begins(), Ok(()), "there is room again");
 }
 
 /// A clock that moves by a tick at each read.
@@ -152,7 +152,7 @@ fn an_internal_timeout_against_a_stop() {
         let accepted = producer.join().unwrap();
         worker.join().unwrap();
         assert_eq!(ends.cancelled.load(Ordering::Relaxed), accepted);
-        let counts = &control.context.counts.internals;
+        let counts = &control.shared.counts.internals;
         assert_eq!(counts.scheduled.get() - counts.taken_back.get(), accepted as u64);
         accounted_for(&control, &Ends::default(), 0, 0);
     });
@@ -416,7 +416,7 @@ fn rule_01_an_inline_run_that_goes_on_against_a_cancel_and_a_stop() {
 
 /// Consumes a wake-up that was already sent to the worker, as any task may that parks its thread.
 fn eat_wake_up(run: &Run<'_>) {
-    let context = run.timeout().pin().chunk().timer.context().expect("its worker runs it");
+    let context = run.timeout().pin().chunk().timer.shared().expect("its worker runs it");
     context.alarm.sleep(Some(Duration::ZERO));
 }
 

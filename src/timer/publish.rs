@@ -34,6 +34,7 @@ impl HashedWheelTimer {
     /// | `wheelwork_sweeps_total` | counter | sweeps of the wheel for dead entries |
     /// | `wheelwork_pending` | gauge | pending timeouts |
     /// | `wheelwork_queue_depth` | gauge | pending timeouts not yet in the wheel |
+    /// | `wheelwork_slots` | gauge | slots for timeouts, used and free |
     /// | `wheelwork_lateness_seconds` | histogram | from a deadline to the executor |
     /// | `wheelwork_lateness_max_seconds` | gauge | the greatest lateness so far |
     ///
@@ -69,7 +70,7 @@ impl HashedWheelTimer {
     /// ```
     pub fn publish_metrics(&self) {
         let (metrics, recent) = self.snapshot_to_publish();
-        let timer = Publication::labelled([("timer", self.context().name().to_owned())]);
+        let timer = Publication::labelled([("timer", self.shared().name().to_owned())]);
         publish(&timer, metrics, &recent);
     }
 
@@ -98,6 +99,7 @@ fn publish(timer: &Publication, metrics: Metrics, recent: &Lateness) {
         refused,
         abandoned,
         queue_depth,
+        slots,
         passes_with_backlog,
         ticks_skipped,
         wakeups,
@@ -128,6 +130,7 @@ fn publish(timer: &Publication, metrics: Metrics, recent: &Lateness) {
     }
     timer.gauge("wheelwork_pending", "Pending timeouts.", pending);
     timer.gauge("wheelwork_queue_depth", "Pending timeouts not yet in the wheel.", queue_depth);
+    timer.gauge("wheelwork_slots", "Slots for timeouts, used and free.", slots);
     timer.histogram(
         "wheelwork_lateness_seconds",
         "Time from a timeout's deadline until it was handed to the executor.",

@@ -103,7 +103,7 @@ impl HashedWheelTimer {
 
     fn stop_until(&self, limit: Option<Duration>) -> Result<Vec<Unprocessed>, StopError> {
         let control = self.stoppable()?;
-        if control.context.alarm.parker().is_current_thread() {
+        if control.shared.alarm.parker().is_current_thread() {
             return Err(StopError::FromWorker);
         }
         control.begin_stop();
@@ -113,7 +113,7 @@ impl HashedWheelTimer {
         if let Some(limit) = limit {
             return unprocessed.ok_or_else(|| StopError::StillRunning {
                 limit,
-                thread: control.context.name().to_owned(),
+                thread: control.shared.name().to_owned(),
                 task: control.running().map(|(type_name, since)| BusyTask { type_name, since }),
             });
         }
@@ -134,6 +134,6 @@ impl HashedWheelTimer {
 impl Drop for Handle {
     fn drop(&mut self) {
         self.control.cancel();
-        forget(&self.control.gate);
+        forget(&self.control.shared.gate);
     }
 }

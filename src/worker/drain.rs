@@ -42,7 +42,7 @@ impl<W: Exact> Worker<W> {
             }
         }
         if filed >= DRAIN_CAP {
-            self.context().counts.worker.backlog_left();
+            self.shared().counts.worker.backlog_left();
         }
         to_file.shrink_to(CHUNKS_KEPT);
         self.to_file = to_file;
@@ -53,14 +53,14 @@ impl<W: Exact> Worker<W> {
         let now = self.now();
         let tick = self.gate().scale.tick_at(now);
         let due = self.filing.next_expiry().is_some_and(|next| next <= tick);
-        let new = tick > self.last_pass && !self.context().pending.is_empty();
+        let new = tick > self.last_pass && !self.shared().pending.is_empty();
         due || new || self.gate().is_closed()
     }
 
     /// Files the nearest three quarters of a chunk's New timeouts. Returns their number.
     pub(super) fn file_nearest(&mut self, id: usize) -> usize {
         let Self { control, chunks, filing, .. } = self;
-        let scale = control.gate.scale;
+        let scale = control.shared.gate.scale;
         let (mut new, mut count) = ([(0, 0); SLOTS], 0);
         chunks.look(id, |_, offset, _, deadline| {
             new[count] = (deadline, offset);
@@ -81,7 +81,7 @@ impl<W: Exact> Worker<W> {
                 filed += 1;
             }
         }
-        control.context.counts.filed(chunk.internal, filed);
+        control.shared.counts.filed(chunk.internal, filed);
         self.look_by(id, next);
         filed
     }

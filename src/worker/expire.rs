@@ -23,7 +23,7 @@ impl<W: Exact> Worker<W> {
     /// Hands over all timeouts that are due at `now`, in the order of ticks.
     pub(super) fn expire(&mut self, now: u64) {
         let tick = self.gate().scale.tick_at(now);
-        self.context().counts.worker.skipped(tick.saturating_sub(self.last_pass + 1));
+        self.shared().counts.worker.skipped(tick.saturating_sub(self.last_pass + 1));
         self.last_pass = tick;
 
         let (mut now, mut until_read) = (now, FIRED_PER_CLOCK_READ);
@@ -97,7 +97,7 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// Prefetches what `KnownChunks::order` reads.
+    /// Prefetches what `Chunks::order` reads.
     #[inline]
     pub(super) fn prefetch_order(&mut self, token: Token) {
         match self.chunks.chunk(token) {
@@ -116,12 +116,11 @@ impl<W: Exact> Worker<W> {
     /// `from`. Takes only the entries that are queued when it begins, so it always ends.
     pub(super) fn let_catch_up(&mut self, from: u64, present: u64) {
         let control = self.control.clone();
-        let begin = control.gate.scale.start_of(from);
+        let begin = control.shared.gate.scale.start_of(from);
         let mut entries = std::mem::take(&mut self.missed);
-        let waiting = control.context.catching_up();
-        entries.extend((0..waiting).map_while(|_| control.context.next_catching_up()));
+        let waiting = control.shared.catching_up();
+        entries.extend((0..waiting).map_while(|_| control.shared.next_catching_up()));
         for CatchUp { token, deadline } in entries.drain(..) {
-            self.chunks.discover(locate(token.index).0, &control.registry);
             self.postpone(token, deadline.max(begin), present);
         }
         entries.shrink_to(MISSED_KEPT);
@@ -145,9 +144,9 @@ impl<W: Exact> Worker<W> {
         let claim = chunk.claim(offset, token.version, due.start);
         if let Claim::Due((claimed, _)) = &claim {
             if !chunk.internal {
-                control.gate.ended(1); // first, so whoever sees it ended also sees the freed permit
+                control.shared.gate.ended(1); // first, so whoever sees it ended also sees the freed permit
             }
-            control.context.counts.claimed(chunk.internal, claimed.filed);
+            control.shared.counts.claimed(chunk.internal, claimed.filed);
         }
         claim
     }
@@ -162,13 +161,13 @@ impl<W: Exact> Worker<W> {
         control.running.begin(task.calls(), now);
         if !runner.pin().chunk().internal {
             let late = now.saturating_sub(deadline);
-            control.context.counts.worker.late_by(late);
+            control.shared.counts.worker.late_by(late);
             reports.late_by(late);
         }
         let goes_on = if let Some(dispatch) = dispatch.as_mut().filter(|_| !task.only_wakes()) {
             let job = Job::new(task, runner.hand_over());
-            let stopping = || control.gate.is_closed();
-            dispatch.hand(job, &control.context.counts.worker, stopping);
+            let stopping = || control.shared.gate.is_closed();
+            dispatch.hand(job, &control.shared.counts.worker, stopping);
             None
         } else {
             run_on_worker(&mut runner, task)
@@ -196,13 +195,13 @@ impl<W: Exact> Worker<W> {
     #[cold]
     pub(super) fn end_clock_waits(&mut self, count: usize, now: u64) {
         let Self { control, chunks, filing, .. } = self;
-        let context = &control.context;
-        let waited = (0..count).map_while(|_| context.next_waiting_for_clock());
+        let shared = &control.shared;
+        let waited = (0..count).map_while(|_| shared.next_waiting_for_clock());
         for (token, delay) in waited {
             let Some((chunk, offset)) = chunks.chunk(token) else { continue };
-            let deadline = context.gate.not_overdue(now.saturating_add(delay));
+            let deadline = shared.gate.not_overdue(now.saturating_add(delay));
             if chunk.slot(offset).begin_delay(token.version, deadline) {
-                filing.insert(context.gate.scale.tick_not_before(deadline), token);
+                filing.insert(shared.gate.scale.tick_not_before(deadline), token);
             }
         }
     }

@@ -5,9 +5,10 @@
 //! `tick_queue`, which sorts them. The others are left to `drain`.
 
 use super::Worker;
+use super::chunks::FileChunk;
 use super::expire::PREFETCHED_AHEAD;
 use super::tick_queue::Order;
-use crate::intake::{FileChunk, version_of};
+use crate::intake::version_of;
 use crate::time::tick::NEVER;
 use crate::wheel::{Exact, Token};
 
@@ -18,8 +19,8 @@ impl<W: Exact> Worker<W> {
     /// Takes in the pending queue: files the chunks in it, each under the tick of its look.
     pub(super) fn take_in(&mut self) {
         let Self { control, chunks, filing, ran, .. } = self;
-        let scale = control.gate.scale;
-        chunks.take_in(&control.registry, |FileChunk { by, token }| {
+        let scale = control.shared.gate.scale;
+        chunks.take_in(&control.shared, |FileChunk { by, token }| {
             *ran += 1;
             filing.insert(scale.tick_not_before(by), token);
         });
@@ -29,7 +30,7 @@ impl<W: Exact> Worker<W> {
     pub(super) fn look_by(&mut self, id: usize, by: u64) {
         let Self { control, chunks, filing, .. } = self;
         if let Some(FileChunk { by, token }) = chunks.look_by(id, by) {
-            filing.insert(control.gate.scale.tick_not_before(by), token);
+            filing.insert(control.shared.gate.scale.tick_not_before(by), token);
         }
     }
 
@@ -38,13 +39,13 @@ impl<W: Exact> Worker<W> {
     pub(super) fn begin_tick(&mut self, present: u64) -> bool {
         let mut tokens = std::mem::take(&mut self.tokens);
         let tick = self.filing.take_tick(present, &mut tokens);
-        self.due.begin(self.control.gate.scale.start_of(tick.unwrap_or_default()));
+        self.due.begin(self.control.shared.gate.scale.start_of(tick.unwrap_or_default()));
         for (at, &token) in tokens.iter().enumerate() {
             if let Some(&ahead) = tokens.get(at + PREFETCHED_AHEAD) {
                 self.prefetch_order(ahead);
             }
-            if let Some((sequence, arena)) = self.chunks.order(token) {
-                self.due.add_source(Order::new(sequence, arena), token);
+            if let Some(sequence) = self.chunks.order(token) {
+                self.due.add_source(Order::new(sequence), token);
             }
         }
         tokens.clear();
@@ -70,7 +71,7 @@ impl<W: Exact> Worker<W> {
     /// Looks at a chunk in the present tick.
     fn look(&mut self, token: Token, present: u64) {
         let Self { control, chunks, filing, due, to_file, .. } = self;
-        let scale = control.gate.scale;
+        let scale = control.shared.gate.scale;
         let Some(id) = chunks.take(token) else { return };
         let (now, end) = (due.start, scale.start_of(present));
         let left = chunks.look(id, |chunk, offset, slot, deadline| {
@@ -80,7 +81,7 @@ impl<W: Exact> Worker<W> {
             let sequence = slot.sequence();
             let token = chunk.token(offset, version_of(sequence));
             if deadline <= now {
-                due.add_to_group(Order::new(sequence, chunk.arena), token);
+                due.add_to_group(Order::new(sequence), token);
             } else {
                 filing.put_off(scale.tick_not_before(deadline), token, present);
             }

@@ -5,21 +5,24 @@
 //! pending queue (`intake/pending`), the alarm that wakes it (`intake/alarm`) and the end of the timer (`end`).
 //! The protocol of each is at the head of its file. On the system's clock, the worker waits for no lock before
 //! its end: if another thread has one, it tries again later. It waits for a producer only if it pops from a
-//! queue, of empty chunks or of runs that catch up, while that producer's push to the same place is in progress.
+//! queue, of chunks without an owner or of runs that catch up, while that producer's push to the same place is in
+//! progress.
 //!
 //! A *pass* is one turn of the loop in `Worker::run`.
 //!
+//! - `chunks`: the chunks of the timer, and by when the worker looks at each
 //! - `look`: takes in the pending queue, and looks at chunks for due timeouts
 //! - `tick_queue`: the due timeouts of one tick, in the order of scheduling
 //! - `expire`: hands due timeouts to the executor
 //! - `drain`: moves timeouts that are not due yet into the wheel
 //! - `sweep`: drops dead entries from the wheel
-//! - `release`: drops empty chunks
+//! - `release`: drops vacant chunks
 //! - `report`: warns of refusals, of a backlog, and of timeouts that run late
 //! - `sleep`: drops dead entries that would be next, and sleeps until the next live one
 //! - `running`: what the worker is busy with, for other threads
 //! - `end`: how the timer ends: the thread from its start to its end, closing, emptying and the report
 
+pub(crate) mod chunks;
 mod drain;
 mod end;
 mod expire;
@@ -37,11 +40,13 @@ pub(crate) use end::{Control, Ending, run_thread};
 
 use crate::base::sync::{Arc, Ordering, fence};
 use crate::executor::Dispatch;
-use crate::intake::context::{Context, Gate};
-use crate::intake::{CatchUp, Collected, DEAD_ALLOWED, KnownChunks, Release};
+use crate::intake::shared::Gate;
+use crate::intake::{CatchUp, Chunk, Collected, DEAD_ALLOWED, WorkerTable};
 use crate::time::Pace;
-use crate::timeout::Erased;
+use crate::timeout::{Erased, Shared};
 use crate::wheel::{Batch, Due, Exact, Filing, Token};
+use chunks::Chunks;
+use release::Release;
 use report::Reports;
 use tick_queue::TickQueue;
 
@@ -51,7 +56,7 @@ pub(crate) struct Worker<W> {
     filing: Filing<W>,
     dispatch: Option<Dispatch>,
     pace: Pace,
-    chunks: KnownChunks<Erased>,
+    chunks: Chunks<Erased>,
     due: TickQueue,
     /// Memory for the tokens of one tick.
     tokens: Vec<Token>,
@@ -62,12 +67,12 @@ pub(crate) struct Worker<W> {
     freed: Collected<Erased>,
     /// The index of the slot that was prefetched last.
     prefetched: u32,
-    /// Entries of missed runs of inline tasks, which the next pass files.
+    /// WorkerTable of missed runs of inline tasks, which the next pass files.
     missed: Vec<CatchUp>,
     /// The number of runs, and of chunks filed, since the last check whether a sweep is worth its cost.
     ran: u64,
     /// The release in progress.
-    releasing: Option<Release<Erased>>,
+    releasing: Option<Release>,
     /// No release begins before this time.
     release_from: u64,
     /// Whether a sweep of the wheel is in progress.
@@ -91,6 +96,7 @@ pub(crate) struct Worker<W> {
 impl<W: Exact> Worker<W> {
     pub(crate) fn new(
         control: Arc<Control>,
+        table: WorkerTable<Chunk<Erased>>,
         mut wheel: W,
         dispatch: Option<Dispatch>,
         pace: Pace,
@@ -103,7 +109,7 @@ impl<W: Exact> Worker<W> {
             filing: Filing::new(wheel, DEAD_ALLOWED),
             dispatch,
             pace,
-            chunks: KnownChunks::default(),
+            chunks: Chunks::new(table),
             due: TickQueue::default(),
             tokens: Vec::new(),
             to_file: Vec::new(),
@@ -130,7 +136,7 @@ impl<W: Exact> Worker<W> {
         while !self.gate().is_closed() {
             let request = self.request_to_catch_up();
             self.blind = false;
-            let waiting = self.context().waiting_for_clock();
+            let waiting = self.shared().waiting_for_clock();
             let now = self.now();
             self.gate().raise_floor(now);
             // Pairs with the fence after the push of an entry: this pass finds a timeout that another thread
@@ -168,7 +174,7 @@ impl<W: Exact> Worker<W> {
 
     /// Reads the clock. Returns the last known time if the clock panics.
     fn now(&mut self) -> u64 {
-        match self.context().now_contained() {
+        match self.shared().now_contained() {
             Some(now) => self.known = now,
             None => self.blind = true,
         }
@@ -177,18 +183,18 @@ impl<W: Exact> Worker<W> {
 
     /// Whether the next pass can begin at once, with a timeout that catches up, or with one that waits for the clock.
     fn goes_on(&self) -> bool {
-        self.is_catching_up() || !self.blind && self.context().waiting_for_clock() > 0
+        self.is_catching_up() || !self.blind && self.shared().waiting_for_clock() > 0
     }
 
     fn is_catching_up(&self) -> bool {
-        !self.missed.is_empty() || self.context().is_catching_up()
+        !self.missed.is_empty() || self.shared().is_catching_up()
     }
 
-    fn context(&self) -> &Context {
-        &self.control.context
+    fn shared(&self) -> &Shared {
+        &self.control.shared
     }
 
     fn gate(&self) -> &Gate {
-        &self.control.gate
+        &self.control.shared.gate
     }
 }

@@ -7,7 +7,7 @@
 
 use super::Worker;
 use crate::base::logging::{WARNS, warning};
-use crate::intake::context::Context;
+use crate::timeout::Shared;
 use std::time::Duration;
 
 /// The shortest time between two reports, in nanoseconds.
@@ -38,8 +38,8 @@ struct Trouble {
 }
 
 impl Trouble {
-    fn of(context: &Context) -> Self {
-        let (refused, over_limit, passes_with_backlog) = context.counts.worker.trouble();
+    fn of(shared: &Shared) -> Self {
+        let (refused, over_limit, passes_with_backlog) = shared.counts.worker.trouble();
         Self { refused, over_limit, passes_with_backlog }
     }
 
@@ -80,10 +80,10 @@ impl<W> Worker<W> {
 
     fn report_trouble(&mut self) {
         let Self { control, reports, known, .. } = self;
-        let context = &control.context;
-        let late_from = context.gate.scale.start_of(LATE_TICKS).max(LATE_AT_LEAST);
+        let shared = &control.shared;
+        let late_from = shared.gate.scale.start_of(LATE_TICKS).max(LATE_AT_LEAST);
         let late = Some(std::mem::take(&mut reports.latest)).filter(|&nanos| nanos >= late_from);
-        let now = Trouble::of(context);
+        let now = Trouble::of(shared);
         let Trouble { refused, over_limit, passes_with_backlog } = now.since(reports.last);
         reports.last = now;
         if late.is_none() && refused + over_limit + passes_with_backlog == 0 {
@@ -91,19 +91,19 @@ impl<W> Worker<W> {
         }
         reports.not_before = known.saturating_add(REPORT_EVERY);
         if let Some(nanos) = late {
-            warn_of_lateness(context, nanos);
+            warn_of_lateness(shared, nanos);
         }
-        warn_of_refusals(context, refused, over_limit);
+        warn_of_refusals(shared, refused, over_limit);
         if passes_with_backlog > 0 {
-            warn_of_backlog(context, passes_with_backlog);
+            warn_of_backlog(shared, passes_with_backlog);
         }
     }
 }
 
 #[cold]
-fn warn_of_lateness(context: &Context, nanos: u64) {
-    let (timer, late) = (context.name(), Duration::from_nanos(nanos));
-    let tick = Duration::from_nanos(context.gate.scale.tick_nanos());
+fn warn_of_lateness(shared: &Shared, nanos: u64) {
+    let (timer, late) = (shared.name(), Duration::from_nanos(nanos));
+    let tick = Duration::from_nanos(shared.gate.scale.tick_nanos());
     warning!(
         [timer = timer, late_ms = late.as_millis() as u64],
         "{timer}: a timeout ran {late:?} after its deadline: expected at most a tick of {tick:?}"
@@ -111,8 +111,8 @@ fn warn_of_lateness(context: &Context, nanos: u64) {
 }
 
 #[cold]
-fn warn_of_refusals(context: &Context, jobs: u64, timeouts: u64) {
-    let timer = context.name();
+fn warn_of_refusals(shared: &Shared, jobs: u64, timeouts: u64) {
+    let timer = shared.name();
     if jobs > 0 {
         warning!([timer = timer, jobs = jobs], "{timer}: the executor refused {jobs} jobs");
     }
@@ -125,8 +125,8 @@ fn warn_of_refusals(context: &Context, jobs: u64, timeouts: u64) {
 }
 
 #[cold]
-fn warn_of_backlog(context: &Context, passes: u64) {
-    let timer = context.name();
+fn warn_of_backlog(shared: &Shared, passes: u64) {
+    let timer = shared.name();
     warning!(
         [timer = timer, passes = passes],
         "{timer}: {passes} passes left timeouts in the queue: more arrive than one pass files"

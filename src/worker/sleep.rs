@@ -32,7 +32,7 @@ impl<W: Exact> Worker<W> {
             Next::At(_) => true,
             Next::Later
                 if self.filing.next_expiry().is_none()
-                    || self.context().counts.is_anything_pending() =>
+                    || self.shared().counts.is_anything_pending() =>
             {
                 true
             }
@@ -43,12 +43,12 @@ impl<W: Exact> Worker<W> {
     /// Finds the earliest live entry up to tick `last`.
     fn confirm_until(&mut self, last: u64) -> Next {
         let Self { control, chunks, filing, confirmed, .. } = self;
-        let context = &control.context;
+        let shared = &control.shared;
         let Some(next) = filing.next_expiry().filter(|&next| next <= last) else {
             return Next::Later;
         };
         let mut tick_of = |due: Due| {
-            chunks.confirm(due.token).map(|deadline| context.gate.scale.tick_not_before(deadline))
+            chunks.confirm(due.token).map(|deadline| shared.gate.scale.tick_not_before(deadline))
         };
         if let Some(due) = confirmed.filter(|due| due.tick == next) {
             if tick_of(due).is_some_and(|tick| tick <= due.tick) {
@@ -70,23 +70,23 @@ impl<W: Exact> Worker<W> {
     /// Sleeps until the next tick in which a timeout may be due. While producers are active, sleeps
     /// at most until the next tick.
     pub(super) fn sleep(&mut self, caught_up: u64) {
-        let context = self.control.context.clone();
-        let tick = context.gate.scale.tick_at(self.now());
+        let shared = self.control.shared.clone();
+        let tick = shared.gate.scale.tick_at(self.now());
         if tick > self.last_pass {
             self.take_in(); // what was announced during the pass may be due by now
         }
         let Some(target) = self.wake_tick(tick) else { return };
-        let mut wake_at = context.gate.scale.start_of(target);
+        let mut wake_at = shared.gate.scale.start_of(target);
         let far = target > tick + 1;
         let armed = far && self.announce(target);
         if far && !armed {
-            wake_at = context.gate.scale.start_of(tick + 1);
+            wake_at = shared.gate.scale.start_of(tick + 1);
         }
         wake_at = wake_at.min(self.release_at());
         let asked = self.request_to_catch_up() != caught_up || self.goes_on();
-        if !context.gate.is_closed() && !asked && !self.is_release_due() {
-            context.alarm.sleep_until(wake_at, self.left_until(wake_at));
-            context.counts.worker.woken();
+        if !shared.gate.is_closed() && !asked && !self.is_release_due() {
+            shared.alarm.sleep_until(wake_at, self.left_until(wake_at));
+            shared.counts.worker.woken();
         }
         if armed {
             self.disarm();
@@ -98,7 +98,7 @@ impl<W: Exact> Worker<W> {
     /// takes one tick, at most `CLOCK_RETRY`. A longer sleep could miss a deadline. A shorter sleep could
     /// repeat without end, since the last known time may be just before the next tick.
     pub(super) fn left_until(&mut self, wake_at: u64) -> Option<Duration> {
-        if wake_at == NEVER && self.context().waiting_for_clock() == 0 {
+        if wake_at == NEVER && self.shared().waiting_for_clock() == 0 {
             return None;
         }
         let timed = self.pace != Pace::OnCall;
@@ -113,8 +113,8 @@ impl<W: Exact> Worker<W> {
     /// Arms the alarm for a sleep until tick `target`, then takes in the pending queue. If anything needs the worker
     /// sooner, disarms the alarm and returns false.
     pub(super) fn announce(&mut self, target: u64) -> bool {
-        let context = &self.control.context;
-        context.alarm.arm(context.gate.scale.start_of(target - 1));
+        let shared = &self.control.shared;
+        shared.alarm.arm(shared.gate.scale.start_of(target - 1));
         let armed = !self.anything_sooner(target);
         if !armed {
             self.disarm();
@@ -125,7 +125,7 @@ impl<W: Exact> Worker<W> {
     /// Disarms the alarm. If a producer has used it, that counts as this tick's one wake-up,
     /// whether the worker slept or not.
     pub(super) fn disarm(&mut self) {
-        if let Woken::For(deadline) = self.context().alarm.disarm() {
+        if let Woken::For(deadline) = self.shared().alarm.disarm() {
             let now = self.now();
             let tick = self.gate().scale.tick_at(now);
             (self.woken_for, self.woken_at) = (deadline, Some(tick));
@@ -155,6 +155,6 @@ impl<W: Exact> Worker<W> {
     pub(super) fn anything_sooner(&mut self, target: u64) -> bool {
         self.take_in();
         let next = self.filing.next_expiry().unwrap_or(NEVER);
-        next < target || self.context().is_sweep_requested()
+        next < target || self.shared().is_sweep_requested()
     }
 }

@@ -18,7 +18,7 @@ impl<W: Exact> Worker<W> {
     /// Begins or continues the sweep if one is requested. Returns true if there is more to do.
     pub(super) fn sweep(&mut self) -> bool {
         self.tell_entries();
-        self.sweeping |= self.context().is_sweep_requested();
+        self.sweeping |= self.shared().is_sweep_requested();
         if !self.sweeping {
             return false;
         }
@@ -27,21 +27,21 @@ impl<W: Exact> Worker<W> {
             return true;
         }
         self.sweeping = false;
-        self.context().counts.worker.swept();
+        self.shared().counts.worker.swept();
         self.consider_sweep();
-        self.context().is_sweep_requested()
+        self.shared().is_sweep_requested()
     }
 
     /// Requests a sweep if one is worth its cost.
     pub(super) fn consider_sweep(&self) {
         self.tell_entries();
-        self.context().consider_sweep();
+        self.shared().consider_sweep();
     }
 
     /// Tells how many entries the wheel has that may be dead, or whose timeouts are pending. At the end of the
     /// timer, live looks may have left the wheel.
     pub(super) fn tell_entries(&self) {
         let entries = self.filing.entries().saturating_sub(self.chunks.live());
-        self.context().set_entries(entries);
+        self.shared().set_entries(entries);
     }
 }

@@ -1,10 +1,10 @@
 //! The timeouts that are due in one tick, in the order of scheduling.
 //!
 //! They come out of the wheel as *sources*: single timeouts, and chunks to look at (see `intake/pending`).
-//! The sources are sorted by arena and sequence number, unless they are in order already. A chunk stands
+//! The sources are sorted by sequence number, unless they are in order already. A chunk stands
 //! at the lower bound of its sequence numbers, `Chunk::from`. The worker looks at a chunk when its turn
 //! comes. The chunk's due timeouts form a *group*. The next sources join it, up to a chunk that stands after
-//! the group's last timeout, or is of another arena. Then the group is sorted. Nearly always, it is one chunk,
+//! the group's last timeout. Then the group is sorted. If one thread has scheduled, it is nearly always one chunk,
 //! in order. So a burst runs chunk by chunk, while the slots are in the processor's cache.
 //!
 //! **The order of one thread is established here, and nowhere before.** If a timeout is due in a tick, so
@@ -20,47 +20,32 @@
 //! A's chunk. Or B is due after this pass. So a timeout that is overdue when it is scheduled counts as due in
 //! the next tick.
 //!
-//! A sequence number wraps after 2^41 timeouts of one thread, which takes days even if it does nothing else.
+//! A sequence number wraps after 2^41 timeouts of one timer, which takes 25 days at a million in a second. So the order
+//! holds for timeouts within half of that.
 
-use crate::intake::{SEQUENCE_SHIFT, is_look};
+use crate::intake::is_look;
 use crate::wheel::Token;
-use std::cmp::Ordering;
 
-/// The bits of an order that have the number of the arena. The sequence number is above them.
-const ARENA_BITS: u32 = SEQUENCE_SHIFT;
-const ARENA: u64 = (1 << ARENA_BITS) - 1;
-
-/// Where a timeout stands in the order of its thread: its sequence number, and the number of its arena.
+/// Where a timeout stands in the order of its thread: its sequence number, in the high bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Order(u64);
 
 impl Order {
-    /// `sequence` has zeros in its low `SEQUENCE_SHIFT` bits.
     #[inline]
-    pub(super) fn new(sequence: u64, arena: u32) -> Self {
-        Self(sequence | u64::from(arena) & ARENA)
+    pub(super) fn new(sequence: u64) -> Self {
+        Self(sequence)
     }
 
-    /// Whether this is of the same arena as another, and not after it. Sequence numbers wrap.
+    /// Whether this is not after another. Sequence numbers wrap.
     #[inline]
     fn is_within(self, last: Self) -> bool {
-        (self.0 ^ last.0) & ARENA == 0 && (last.0.wrapping_sub(self.0) as i64) >= 0
+        (last.0.wrapping_sub(self.0) as i64) >= 0
     }
 
-    /// Whether this is before another: of an arena with a lower number, or of the same arena and before it.
-    #[inline]
-    fn is_before(self, next: Self) -> bool {
-        match (self.0 & ARENA).cmp(&(next.0 & ARENA)) {
-            Ordering::Less => true,
-            Ordering::Equal => !next.is_within(self),
-            Ordering::Greater => false,
-        }
-    }
-
-    /// A key to sort by: first by arena, then by sequence number, counted from that of `base`.
+    /// A key to sort by, counted from that of `base`.
     #[inline]
     fn key(self, base: u64) -> u64 {
-        self.0.wrapping_sub(base).rotate_right(ARENA_BITS)
+        self.0.wrapping_sub(base)
     }
 }
 
@@ -187,7 +172,7 @@ impl Items {
 
     #[inline]
     fn add(&mut self, item: Item) {
-        if self.list.is_empty() || self.last.is_before(item.order) {
+        if self.list.is_empty() || !item.order.is_within(self.last) {
             self.last = item.order;
         } else {
             self.unsorted = true;
@@ -204,7 +189,7 @@ impl Items {
     fn sort(&mut self) {
         if self.unsorted {
             // Halfway round from the first one, where sequence numbers hardly ever wrap.
-            let base = (self.list[0].order.0 & !ARENA).wrapping_sub(1 << 63);
+            let base = self.list[0].order.0.wrapping_sub(1 << 63);
             self.list.sort_unstable_by_key(|item| item.order.key(base));
         }
     }

@@ -93,16 +93,17 @@ fn rule_01_a_timeout_outlives_its_thread() {
         let [_as_it_was, sooner, cancelled, later, _] = std::thread::scope(|scope| {
             let schedule = || {
                 let mut n = 0;
-                delays.map(|delay| {
+                let timeouts = delays.map(|delay| {
                     n += 1;
                     timer.new_timeout(ran.note(n), delay).unwrap()
-                })
+                });
+                if in_wheel {
+                    into_the_wheel(&timer, &clock);
+                }
+                timeouts
             };
             scope.spawn(schedule).join().unwrap()
         });
-        if in_wheel {
-            into_the_wheel(&timer, &clock);
-        }
         sooner.reschedule(2 * TICK).unwrap();
         later.reschedule(20 * TICK).unwrap();
         assert!(cancelled.cancel());

@@ -13,9 +13,9 @@ use wheelwork::{HashedWheelTimer, Metrics};
 /// The slots of a chunk.
 const SLOTS: u64 = 62;
 
-/// Chunks that a heap may keep without a timeout: its thread's own, those for the next burst, and a quarter
-/// of its pool.
-const KEPT: u64 = 30;
+/// Chunks that a timer may keep without a timeout: those for the next burst, and a quarter of its pools. Each thread keeps
+/// its own besides.
+const KEPT: u64 = 20;
 
 /// The worker releases empty chunks at most once in this time.
 const RELEASED_WITHIN: Duration = Duration::from_secs(1);
@@ -194,20 +194,20 @@ fn differences(
     all.into_iter().chain(within).collect()
 }
 
-/// Memory is proportional to the live timeouts, in each heap.
+/// Memory is proportional to the live timeouts.
 fn check_memory(ledger: &Ledger, timer: &HashedWheelTimer) -> Result<(), String> {
-    let heaps = timer.thread_metrics();
-    let chunks = heaps.iter().map(|heap| heap.slots / SLOTS).max().unwrap_or(0);
-    let used = timer.metrics().pending + ledger.held.load(SeqCst);
-    if chunks <= KEPT + 2 * used {
+    let (metrics, threads) = (timer.metrics(), timer.thread_metrics().len() as u64);
+    let (chunks, used) = (metrics.slots / SLOTS, metrics.pending + ledger.held.load(SeqCst));
+    // Each thread may be the only one of its pool.
+    if chunks <= (KEPT + 1) * (threads + 1) + 2 * used {
         return Ok(());
     }
-    Err(format!("memory: a heap has {chunks} chunks, for {used} timeouts and handles: {heaps:?}"))
+    Err(format!("memory: {chunks} chunks, for {used} timeouts and handles of {threads} threads"))
 }
 
 /// A stopped timer takes no more memory, whoever comes.
 fn check_stopped_memory(ledger: &Ledger, timer: &HashedWheelTimer) -> Result<(), String> {
-    let slots = timer.thread_metrics().iter().map(|heap| heap.slots).sum::<u64>();
+    let slots = timer.metrics().slots;
     let at_end = *ledger.slots_at_end.lock().unwrap().get_or_insert(slots);
     if slots <= at_end {
         return Ok(());

@@ -17,11 +17,11 @@ pub(crate) struct Screen {
     /// The bucket of the present tick.
     pub(crate) hand: usize,
     pub(crate) pending: u64,
-    pub(crate) queued: u64,
+    pub(crate) slots: u64,
     pub(crate) rates: Vec<Rate>,
     /// The lateness of the last two seconds.
     pub(crate) lateness: Lateness,
-    pub(crate) slots: Vec<Slots>,
+    pub(crate) threads: Vec<Scheduled>,
     pub(crate) watched: usize,
     pub(crate) closed: u64,
     /// Connections that their clients complain about.
@@ -37,16 +37,15 @@ pub(crate) struct Rate {
     pub(crate) past: Vec<u64>,
 }
 
-/// The slots that a thread has for its timeouts.
-pub(crate) struct Slots {
+/// What a thread has scheduled.
+pub(crate) struct Scheduled {
     pub(crate) thread: String,
-    pub(crate) slots: u64,
+    pub(crate) timeouts: u64,
 }
 
-impl From<ThreadMetrics> for Slots {
-    fn from(metrics: ThreadMetrics) -> Self {
-        let thread = metrics.thread.unwrap_or_else(|| "ended".to_owned());
-        Self { thread, slots: metrics.slots }
+impl From<ThreadMetrics> for Scheduled {
+    fn from(ThreadMetrics { thread, scheduled, .. }: ThreadMetrics) -> Self {
+        Self { thread, timeouts: scheduled }
     }
 }
 
@@ -88,10 +87,10 @@ impl History {
             buckets: load.fill.counts(),
             hand: load.fill.hand(load.timer.now()),
             pending: last.metrics.pending,
-            queued: last.metrics.queue_depth,
+            slots: last.metrics.slots,
             rates: RATES.map(|(name, count)| self.rate(name, count)).into(),
             lateness: last.metrics.lateness.since(&first.metrics.lateness),
-            slots: load.timer.thread_metrics().into_iter().map(Slots::from).collect(),
+            threads: load.timer.thread_metrics().into_iter().map(Scheduled::from).collect(),
             watched: load.connections.watched(),
             closed: load.connections.closed(),
             wrong: load.connections.wrong(),

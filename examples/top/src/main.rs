@@ -12,7 +12,7 @@
 //! | the wheel | the timeouts by their buckets; the hand is at the present tick |
 //! | per second | what the timer does, now and in the last two seconds |
 //! | ms late | how late timeouts ran in the last two seconds |
-//! | slots by thread | the slots, used and free, of each thread that schedules |
+//! | scheduled by thread | the timeouts that each living thread has scheduled |
 //! | connections by silence | how long the connections have been silent |
 //!
 //! - `load`: what the timer has to do

@@ -42,7 +42,7 @@ fn with_delays<R>(step: impl FnOnce() -> R) -> R {
 
 pub(crate) mod atomic {
     use super::with_delays;
-    pub(crate) use std::sync::atomic::{Ordering, fence};
+    pub(crate) use std::sync::atomic::{AtomicPtr, Ordering, fence};
 
     /// Atomics whose read-modify-writes are delayed. Loads and stores are not.
     macro_rules! atomics {

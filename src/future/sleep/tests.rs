@@ -19,7 +19,7 @@ fn a_sleep_without_a_slot_asks_for_another_poll() {
     let timer = HashedWheelTimer::builder().clock(ManualClock::new()).build().unwrap();
     let hour = Duration::from_secs(3600);
     let timeouts: Vec<_> = (0..SLOTS).map(|_| timer.new_timeout(|| (), hour).unwrap()).collect();
-    timer.control().registry.use_up_chunks();
+    timer.shared().table.use_up();
     let count = Arc::new(Count(AtomicUsize::new(0)));
     let waker = count.clone().into();
     let mut context = Context::from_waker(&waker);

@@ -10,21 +10,21 @@ use std::num::NonZeroU64;
 fn rule_09_no_run_that_catches_up_is_missed() {
     check(|| {
         let (time, scale) = (Timebase::starting_now(None), TickScale::new(NonZeroU64::MIN));
-        let context = Context::new(time, scale, None, 1);
+        let shared = Shared::<()>::new(time, scale, None, 1).0;
         let runners = [1, 2].map(|index| {
-            let context = context.clone();
+            let shared = shared.clone();
             let token = Token { index, version: 0 };
-            spawn(move || context.catch_up(CatchUp { token, deadline: 8 }))
+            spawn(move || shared.catch_up(CatchUp { token, deadline: 8 }))
         });
         let mut taken = 0;
         turn();
         while taken < 2 {
-            taken += std::iter::from_fn(|| context.next_catching_up()).count();
-            context.alarm.arm(80);
-            if taken < 2 && !context.is_catching_up() {
-                context.alarm.sleep(None);
+            taken += std::iter::from_fn(|| shared.next_catching_up()).count();
+            shared.alarm.arm(80);
+            if taken < 2 && !shared.is_catching_up() {
+                shared.alarm.sleep(None);
             }
-            context.alarm.disarm();
+            shared.alarm.disarm();
         }
         runners.into_iter().for_each(|runner| runner.join().unwrap());
     });

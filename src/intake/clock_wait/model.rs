@@ -10,30 +10,30 @@ use std::num::NonZeroU64;
 fn rule_02_a_delay_begins_after_the_end_of_its_run() {
     check(|| {
         let (time, scale) = (Timebase::starting_now(None), TickScale::new(NonZeroU64::MIN));
-        let context = Context::new(time, scale, None, 1);
+        let shared = Shared::<()>::new(time, scale, None, 1).0;
         let clock = Arc::new(AtomicU64::new(0));
         let runners = [1, 2].map(|index| {
-            let (context, clock) = (context.clone(), clock.clone());
+            let (shared, clock) = (shared.clone(), clock.clone());
             spawn(move || {
                 let end = clock.fetch_add(1, Ordering::AcqRel) + 1;
-                context.wait_for_clock(Token { index, version: 0 }, end);
+                shared.wait_for_clock(Token { index, version: 0 }, end);
             })
         });
         let mut taken = 0;
         turn();
         while taken < 2 {
-            let waiting = context.waiting_for_clock();
+            let waiting = shared.waiting_for_clock();
             let now = clock.load(Ordering::Acquire);
             for _ in 0..waiting {
-                let (_, end) = context.next_waiting_for_clock().expect("it is in the queue");
+                let (_, end) = shared.next_waiting_for_clock().expect("it is in the queue");
                 assert!(end <= now);
                 taken += 1;
             }
-            context.alarm.arm(80);
-            if taken < 2 && context.waiting_for_clock() == 0 {
-                context.alarm.sleep(None);
+            shared.alarm.arm(80);
+            if taken < 2 && shared.waiting_for_clock() == 0 {
+                shared.alarm.sleep(None);
             }
-            context.alarm.disarm();
+            shared.alarm.disarm();
         }
         runners.into_iter().for_each(|runner| runner.join().unwrap());
     });

@@ -34,7 +34,7 @@ fn rule_04_a_slot_freed_by_its_thread_is_reused_next() {
 }
 
 /// If other threads have freed many slots of the owned chunk, the owner keeps the chunk. If they
-/// have freed few, the owner disowns it.
+/// have freed few, the owner leaves it.
 #[test]
 fn rule_04_slots_freed_by_other_threads_are_reused() {
     for many in [true, false] {
@@ -44,10 +44,10 @@ fn rule_04_slots_freed_by_other_threads_are_reused() {
         places[..freed].iter().for_each(end_elsewhere);
         let next = producer.arm(1);
         assert_eq!(next[0].0.id == places[0].0.id, many);
-        // A disowned chunk with that many free slots is in the pool.
-        assert_eq!(producer.owner.arena.pool.len(), 0);
+        // An unowned chunk with that many free slots is in the pool.
+        assert_eq!(producer.pool().len(), 0);
         places[freed..freed + 1].iter().for_each(end_elsewhere);
-        assert_eq!(producer.owner.arena.pool.len(), usize::from(!many));
+        assert_eq!(producer.pool().len(), usize::from(!many));
         let rest = producer.arm(SLOTS);
         let mut live = indices(&places[freed + 1..]);
         live.extend(indices(&next).into_iter().chain(indices(&rest)));
@@ -75,7 +75,7 @@ fn collected() -> (Producer, Vec<Place>) {
     for place in &places[..SLOTS] {
         assert!(end_and_collect(&mut producer.owner, place));
     }
-    assert!(!places[0].0.is_empty(), "they are not given back yet");
+    assert!(!places[0].0.is_vacant(), "they are not given back yet");
     (producer, places)
 }
 
@@ -83,7 +83,7 @@ fn collected() -> (Producer, Vec<Place>) {
 fn rule_04_collected_slots_are_given_back_before_those_of_another_chunk_are_collected() {
     let (mut producer, places) = collected();
     assert!(end_and_collect(&mut producer.owner, &places[SLOTS]));
-    assert!(places[0].0.is_empty() && !places[SLOTS].0.is_empty());
+    assert!(places[0].0.is_vacant() && !places[SLOTS].0.is_vacant());
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn rule_04_collected_slots_are_given_back_before_a_new_chunk_is_made() {
 fn rule_04_collected_slots_are_given_back_when_the_thread_ends() {
     let (Producer { owner, .. }, places) = collected();
     drop(owner);
-    assert!(places[0].0.is_empty());
+    assert!(places[0].0.is_vacant());
 }
 
 #[test]
@@ -114,11 +114,9 @@ fn slots_of_another_timer_are_not_collected() {
 fn rule_04_a_dropped_owner_leaves_its_slots_to_the_next() {
     let mut producer = Producer::new();
     let places = producer.arm(3);
-    let arena = Arc::as_ptr(&producer.owner.arena);
-    producer.owner = Owner::enter(&producer.registry).expect("there is room");
-    assert_ne!(Arc::as_ptr(&producer.owner.arena), arena, "the first owner still existed");
-    producer.owner = Owner::enter(&producer.registry).expect("there is room");
-    assert_eq!(Arc::as_ptr(&producer.owner.arena), arena, "the first owner has left its arena");
+    producer.owner = Owner::enter(&producer.shared).expect("there is room");
+    assert_ne!(producer.owner.chunk().id, places[0].0.id, "the first owner still existed");
+    producer.owner = Owner::enter(&producer.shared).expect("there is room");
     let more = producer.arm(SLOTS - 3);
     assert_eq!(distinct(&indices(&[places.clone(), more].concat())), SLOTS);
     assert!(places.iter().all(|(chunk, offset)| chunk.slot(*offset).phase() == Phase::New));
@@ -126,32 +124,67 @@ fn rule_04_a_dropped_owner_leaves_its_slots_to_the_next() {
     assert_eq!(distinct(&indices(&producer.arm(3))), 3);
 }
 
+/// The next owner of a chunk may be a thread that has begun before the chunk's timeouts were scheduled.
+#[test]
+fn rule_07_the_bound_of_a_chunk_holds_for_each_of_its_owners() {
+    let mut early = Producer::new();
+    early.arm(2);
+    let mut late = Owner::enter(&early.shared).expect("there is room");
+    let arm = |owner: &mut Owner<u32>, count: usize| {
+        for _ in 0..count {
+            assert!(owner.has_room());
+            let armed = owner.arm(0, DUE, Runs::MayGoOn);
+            let sequence = armed.chunk().slot(armed.offset()).sequence();
+            assert!(armed.chunk().from() <= sequence, "{sequence} is before its chunk's bound");
+            drop(armed.into_pin());
+        }
+    };
+    arm(&mut late, SLOTS - 20);
+    drop(late); // leaves 20 slots to the first owner
+    arm(&mut early.owner, 40 * SLOTS);
+}
+
+#[test]
+fn rule_07_sequence_numbers_of_one_thread_increase_and_no_two_are_equal() {
+    let mut first = Producer::new();
+    let mut second = Owner::enter(&first.shared).expect("there is room");
+    let next = |owner: &mut Owner<u32>| {
+        assert!(owner.has_room());
+        let armed = owner.arm(0, DUE, Runs::MayGoOn);
+        let sequence = armed.chunk().slot(armed.offset()).sequence();
+        drop(armed.into_pin());
+        sequence
+    };
+    let mut numbers = [vec![], vec![]];
+    for n in 0..3 * RANGE {
+        numbers[0].push(next(&mut first.owner));
+        numbers[1].extend((n % 3 == 0).then(|| next(&mut second)));
+    }
+    assert!(numbers.iter().all(|numbers| numbers.is_sorted()));
+    let all: HashSet<u64> = numbers.iter().flatten().copied().collect();
+    assert_eq!(all.len() as u64, 4 * RANGE);
+}
+
 /// A timer without room for more chunks still uses the slots that it has.
 #[test]
 fn there_is_no_room_once_all_slots_are_used() {
     let mut producer = Producer::new();
-    producer.registry.use_up_chunks();
+    producer.shared.table.use_up();
     let places = producer.arm(SLOTS);
     assert!(!producer.owner.has_room());
     end_elsewhere(&places[9]);
     assert_eq!(indices(&producer.arm(1)), indices(&places[9..10]));
     assert!(!producer.owner.has_room());
-    assert!(Owner::enter(&producer.registry).is_none(), "no other thread gets a chunk");
-    assert!(Owner::enter(&producer.registry).is_none());
-    assert_eq!(
-        producer.registry.thread_metrics().len(),
-        2,
-        "the arena of the refused thread waits for the next thread"
-    );
+    assert!(Owner::enter(&producer.shared).is_none(), "no other thread gets a chunk");
 }
 
-/// The registry is dropped with its timer.
+/// What is shared is dropped with its timer.
 #[test]
-fn an_owner_outlives_its_registry() {
+fn an_owner_outlives_its_timer() {
     let mut producer = Producer::new();
     let places = producer.arm(1);
-    let Producer { registry, mut owner, .. } = producer;
-    drop(registry);
+    let Producer { shared, table, mut owner, .. } = producer;
+    drop((shared, table));
     for n in 1..SLOTS as u32 {
         assert!(owner.has_room(), "the owned chunk still has free slots");
         owner.arm(n, DUE, Runs::MayGoOn);

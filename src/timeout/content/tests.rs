@@ -1,8 +1,6 @@
 use super::*;
-use crate::base::sync::Arc;
-use crate::intake::Registry;
-use crate::intake::context::Context;
 use crate::timeout::Kind;
+use crate::timeout::erased::{Link, Shared, SharedRef};
 use crate::timeout::schedule::{Admit, schedule};
 use std::cell::Cell;
 use std::convert::identity;
@@ -93,11 +91,11 @@ impl<A, const SIZE: usize, const ONCE: bool> Drop for Probe<A, SIZE, ONCE> {
     }
 }
 
-/// The registry keeps the chunk.
-fn timeout() -> (Arc<Registry<Erased>>, Timeout) {
-    let registry = Arc::new(Registry::new(Context::of_this_thread(None, 8)));
-    let timeout = schedule(&registry, || (), 8, Admit::Once, identity);
-    (registry.clone(), timeout.map_err(|(_, why)| why).expect("the task is admitted"))
+/// The shared keeps the chunk.
+fn timeout() -> (SharedRef, Timeout) {
+    let shared = Shared::of_this_thread(None, 8).0;
+    let timeout = schedule(&Link::to(&shared), || (), 8, Admit::Once, identity);
+    (shared.clone(), timeout.map_err(|(_, why)| why).expect("the task is admitted"))
 }
 
 /// A type that differs from every probe, with the contents of one.

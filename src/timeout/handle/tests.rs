@@ -1,11 +1,11 @@
 use super::*;
-use crate::base::sync::Arc;
 use crate::executor::Job;
 use crate::intake::alarm::Woken;
-use crate::intake::context::Context;
-use crate::intake::{Claim, KnownChunks, Owner, Registry, Runs, locate};
+use crate::intake::{Chunk, Claim, Owner, Runs, WorkerTable, locate};
+use crate::timeout::erased::{Link, Shared, SharedRef};
 use crate::timeout::schedule::{Admit, schedule};
 use crate::timeout::{Next, Run, TimerTask, Unprocessed};
+use crate::worker::chunks::Chunks;
 use std::convert::identity;
 
 const DUE: u64 = 1 << 40;
@@ -20,21 +20,26 @@ impl TimerTask for Again {
 }
 
 /// A timeout whose worker is the calling thread.
-fn timeout() -> (Arc<Registry<Erased>>, Timeout) {
-    let registry = Arc::new(Registry::new(Context::of_this_thread(None, 8)));
-    let timeout = schedule(&registry, Again, DUE, Admit::Once, identity);
-    (registry.clone(), timeout.map_err(|(_, why)| why).expect("the task is admitted"))
+fn timeout() -> (SharedRef, Timeout) {
+    let (shared, _, timeout) = timeout_and_table();
+    (shared, timeout)
+}
+
+fn timeout_and_table() -> (SharedRef, WorkerTable<Chunk<Erased>>, Timeout) {
+    let (shared, table) = Shared::of_this_thread(None, 8);
+    let timeout = schedule(&Link::to(&shared), Again, DUE, Admit::Once, identity);
+    (shared, table, timeout.map_err(|(_, why)| why).expect("the task is admitted"))
 }
 
 /// The worker may sleep until the previous deadline. So a sooner deadline must wake it. A later one
 /// need not.
 #[test]
 fn rule_02_pulling_forward_wakes_the_worker_and_pushing_back_does_not() {
-    let (registry, timeout) = timeout();
-    let (mut chunks, context) = (KnownChunks::default(), &registry.context);
+    let (shared, table, timeout) = timeout_and_table();
+    let (mut chunks, context) = (Chunks::new(table), &shared);
     let mut entries = |in_wheel: bool| {
         let mut entries = 0;
-        chunks.take_in(&registry, |_| entries += 1);
+        chunks.take_in(&shared, |_| entries += 1);
         let id = locate(timeout.index()).0;
         let next = chunks.look(id, |_, _, _, _| in_wheel && timeout.slot().file().is_some());
         chunks.look_by(id, next);
@@ -58,16 +63,16 @@ fn rule_02_pulling_forward_wakes_the_worker_and_pushing_back_does_not() {
 }
 
 #[test]
-fn rule_04_dead_entries_request_one_sweep() {
-    let (registry, timeout) = timeout();
-    let mut chunks = KnownChunks::default();
+fn rule_04_dead_table_request_one_sweep() {
+    let (shared, table, timeout) = timeout_and_table();
+    let mut chunks = Chunks::new(table);
     let mut sooner = |n: u64| {
         timeout.reschedule_to(DUE - 8 * n).unwrap();
-        chunks.take_in(&registry, |_| ());
+        chunks.take_in(&shared, |_| ());
         assert!(timeout.slot().file().is_some(), "it was Filed and is New again");
     };
     assert!(timeout.slot().file().is_some());
-    let context = &registry.context;
+    let context = &shared;
     context.set_entries(4097);
     (1..1023).for_each(&mut sooner);
     assert!(!context.is_sweep_requested(), "it is not considered yet");
@@ -83,13 +88,13 @@ fn rule_04_dead_entries_request_one_sweep() {
 /// A returned timeout that no caller collects counts as cancelled.
 #[test]
 fn rule_01_an_uncollected_timeout_is_counted_once() {
-    let (registry, timeout) = timeout();
-    registry.gate.close();
-    registry.empty(Phase::Returned, |mut emptied| {
+    let (shared, _table, timeout) = timeout_and_table();
+    shared.gate.close();
+    shared.empty(Phase::Returned, |_, mut emptied| {
         emptied.offsets().for_each(|offset| drop(emptied.take(offset).map(Unprocessed::new)));
     });
     let counts = || {
-        let metrics = registry.context.counts.snapshot();
+        let metrics = shared.counts.snapshot();
         (metrics.returned, metrics.cancelled, metrics.pending)
     };
     assert_eq!(counts(), (1, 0, 0));
@@ -101,19 +106,19 @@ fn rule_01_an_uncollected_timeout_is_counted_once() {
 #[test]
 fn rule_01_a_running_timeout_is_withdrawn_or_abandoned_once() {
     for goes_on in [false, true] {
-        let (registry, timeout) = timeout();
+        let (shared, timeout) = timeout();
         let (_, mut version) = timeout.slot().file().unwrap();
         let claim = |version| {
             let claim = timeout.pin().claim(version, DUE);
             let Claim::Due((claimed, runner)) = claim else { panic!("it is due") };
-            registry.context.counts.by_worker.expired.add(1);
+            shared.counts.by_worker.expired.add(1);
             (claimed.payload, runner)
         };
         let (mut task, mut runner) = claim(version);
         if goes_on {
             version = runner.go_on(task, DUE, Phase::Filed).ok().expect("it may");
             assert!(runner.go_on(Erased::new(Again), DUE, Phase::Filed).is_err(), "not its run");
-            registry.context.counts.by_worker.rearmed.add(1);
+            shared.counts.by_worker.rearmed.add(1);
             (task, runner) = claim(version);
         }
         assert_eq!(timeout.cancel(), goes_on);
@@ -124,7 +129,7 @@ fn rule_01_a_running_timeout_is_withdrawn_or_abandoned_once() {
             drop(job)
         } // only a cancel that returned true withdraws it
         assert!(timeout.is_cancelled());
-        let metrics = registry.context.counts.snapshot();
+        let metrics = shared.counts.snapshot();
         assert_eq!((metrics.cancelled, metrics.pending), (1, 0));
         assert_eq!(metrics.abandoned, u64::from(!goes_on));
     }
@@ -134,9 +139,9 @@ fn rule_01_a_running_timeout_is_withdrawn_or_abandoned_once() {
 #[test]
 fn rule_01_a_timeout_whose_runner_is_lost_is_cancelled() {
     for keeps_handle in [true, false] {
-        let (registry, timeout) = timeout();
+        let (_shared, timeout) = timeout();
         let (_, version) = timeout.slot().file().unwrap();
-        let chunk = registry.chunk(0).expect("it has the timeout");
+        let chunk = timeout.pin().chunk().counted().expect("it is pinned");
         let Claim::Due(claim) = timeout.pin().claim(version, DUE) else { panic!("it is due") };
         let kept = Some(timeout).filter(|_| keeps_handle);
         drop(claim);
@@ -150,26 +155,26 @@ fn rule_01_a_timeout_whose_runner_is_lost_is_cancelled() {
 /// A cancel has no effect on the run of a task that runs once, so it leaves the phase to the runner.
 #[test]
 fn rule_01_a_cancel_leaves_a_single_run_alone() {
-    let registry = Arc::new(Registry::new(Context::of_this_thread(None, 8)));
-    let timeout = schedule(&registry, || (), DUE, Admit::Once, identity);
+    let shared = Shared::of_this_thread(None, 8).0;
+    let timeout = schedule(&Link::to(&shared), || (), DUE, Admit::Once, identity);
     let timeout = timeout.map_err(|(_, why)| why).expect("the task is admitted");
     let slot = timeout.slot();
     let (_, version) = slot.file().unwrap();
     let claim = timeout.pin().claim(version, DUE);
     let Claim::Due((_, mut runner)) = claim else { panic!("it is due") };
-    registry.context.counts.by_worker.expired.add(1);
+    shared.counts.by_worker.expired.add(1);
     assert!(!timeout.cancel());
     assert_eq!((slot.phase(), runner.withdraw()), (Phase::Running, false));
     runner.finish();
     assert!(timeout.is_expired() && !timeout.is_cancelled() && !timeout.cancel());
-    assert_eq!(registry.context.counts.snapshot().cancelled, 0);
+    assert_eq!(shared.counts.snapshot().cancelled, 0);
 }
 
 /// A cancel on another thread writes to a tally that this thread may write. No count is lost.
 #[test]
 fn rule_01_cancels_are_counted_on_any_thread() {
-    let (registry, first) = timeout();
-    let mut owner: Owner<Erased> = Owner::enter(&registry).expect("there is room");
+    let (shared, first) = timeout();
+    let mut owner: Owner<Erased> = Owner::enter(&shared).expect("there is room");
     let more: Vec<Timeout> = (0..99)
         .map(|_| {
             assert!(owner.has_room());
@@ -179,7 +184,7 @@ fn rule_01_cancels_are_counted_on_any_thread() {
     assert!(first.cancel() && more[..50].iter().all(Timeout::cancel));
     let cancels = move || more[50..].iter().all(Timeout::cancel);
     assert!(std::thread::spawn(cancels).join().unwrap());
-    let metrics = registry.context.counts.snapshot();
+    let metrics = shared.counts.snapshot();
     assert_eq!((metrics.scheduled, metrics.cancelled), (100, 100));
     assert_eq!((metrics.pending, metrics.queue_depth), (0, 0));
 }

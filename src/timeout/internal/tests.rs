@@ -1,27 +1,25 @@
 use super::*;
-use crate::intake::context::Context;
+use crate::base::sync::Arc;
 use crate::intake::{Emptied, Phase, SLOTS};
+use crate::timeout::erased::{Shared, SharedRef};
 use std::collections::HashSet;
 
 const DUE: u64 = 1 << 40;
 
-fn timer() -> (Arc<Registry<Erased>>, Internals) {
-    (Arc::new(Registry::new(Context::of_this_thread(None, 8))), Internals::new())
+fn timer() -> (SharedRef, Internals) {
+    (Shared::of_this_thread(None, 8).0, Internals::new())
 }
 
 /// Schedules a task that captures `held`.
-fn schedule(
-    (registry, internals): &(Arc<Registry<Erased>>, Internals),
-    held: &Arc<()>,
-) -> Option<Internal> {
+fn schedule((shared, internals): &(SharedRef, Internals), held: &Arc<()>) -> Option<Internal> {
     let held = held.clone();
-    internals.schedule(registry, move || drop(held), DUE, Admit::Once).ok()
+    internals.schedule(&Link::to(shared), move || drop(held), DUE, Admit::Once).ok()
 }
 
 #[test]
 fn rule_01_no_public_count_shows_an_internal_timeout() {
     let (timer, held) = (timer(), Arc::new(()));
-    let context = timer.0.context.clone();
+    let context = timer.0.clone();
     let assert_nothing = || {
         let m = context.counts.snapshot();
         let counts = [m.scheduled, m.rescheduled, m.cancelled, m.rejected, m.queue_depth];
@@ -46,11 +44,11 @@ fn rule_01_no_public_count_shows_an_internal_timeout() {
 #[test]
 fn the_end_of_the_timer_cancels_internal_timeouts() {
     let (timer, held) = (timer(), Arc::new(()));
-    let (registry, internals) = &timer;
+    let (shared, internals) = &timer;
     let timeouts: Vec<_> = (0..100).filter_map(|_| schedule(&timer, &held)).collect();
-    registry.gate.close();
+    shared.gate.close();
     let mut left = Vec::new();
-    registry.empty(Phase::Returned, |mut emptied| {
+    shared.empty(Phase::Returned, |_, mut emptied| {
         for taken in emptied.offsets().map(|offset| emptied.take(offset).map(Emptied::take)) {
             let (task, pin) = taken.expect("each is taken once");
             assert!(pin.chunk().internal && pin.slot().phase() == Phase::Cancelled);
@@ -62,7 +60,7 @@ fn the_end_of_the_timer_cancels_internal_timeouts() {
     drop(left);
     assert_eq!(Arc::strong_count(&held), 1);
     assert!(!timeouts.iter().any(Internal::is_alive));
-    assert_eq!(registry.context.counts.snapshot().cancelled, 0);
+    assert_eq!(shared.counts.snapshot().cancelled, 0);
 }
 
 #[test]
@@ -78,9 +76,9 @@ fn rule_04_slots_of_internal_timeouts_are_reused() {
 }
 
 #[test]
-fn no_thread_gets_the_arena_of_internal_timeouts() {
+fn no_thread_gets_a_chunk_of_internal_timeouts() {
     let timer = timer();
     schedule(&timer, &Arc::new(())).expect("the timer is open").cancel();
     timer.1.end();
-    assert!(Owner::enter(&timer.0).is_some_and(|owner| !owner.arena.internal));
+    assert!(Owner::<Erased>::enter(&timer.0).is_some_and(|owner| !owner.chunk().internal));
 }

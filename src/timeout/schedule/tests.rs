@@ -1,77 +1,79 @@
 use super::*;
+use crate::base::sync::Arc;
 use crate::intake::{Claim, Phase, SLOTS};
 use crate::timeout::Task;
+use crate::timeout::erased::{Shared, SharedRef};
 use std::collections::HashSet;
 use std::convert::identity;
 
 const DUE: u64 = 1 << 40;
 
-fn registry() -> Arc<Registry<Erased>> {
-    Arc::new(Registry::new(Context::of_this_thread(None, 8)))
+fn shared() -> SharedRef {
+    Shared::of_this_thread(None, 8).0
 }
 
-fn new_timeout(registry: &Arc<Registry<Erased>>, deadline: u64) -> Timeout {
-    let scheduled = schedule(registry, || (), deadline, Admit::Once, identity);
+fn new_timeout(shared: &SharedRef, deadline: u64) -> Timeout {
+    let scheduled = schedule(&Link::to(shared), || (), deadline, Admit::Once, identity);
     scheduled.map_err(|(_, why)| why).expect("the task is admitted")
 }
 
-fn rejected(registry: &Registry<Erased>) -> (u64, u64) {
-    let metrics = registry.context.counts.snapshot();
+fn rejected(shared: &Shared) -> (u64, u64) {
+    let metrics = shared.counts.snapshot();
     (metrics.rejected, metrics.pending)
 }
 
 #[test]
 fn rule_01_a_task_without_a_slot_is_refused_and_counted() {
-    let registry = registry();
-    let timeouts: Vec<_> = (0..SLOTS).map(|_| new_timeout(&registry, DUE)).collect();
-    registry.use_up_chunks();
+    let shared = shared();
+    let timeouts: Vec<_> = (0..SLOTS).map(|_| new_timeout(&shared, DUE)).collect();
+    shared.table.use_up();
     let held = Arc::new(());
     let capture = held.clone();
-    let refused = schedule(&registry, move || drop(capture), DUE, Admit::Once, identity);
+    let refused = schedule(&Link::to(&shared), move || drop(capture), DUE, Admit::Once, identity);
     let Err((task, Refusal::Full)) = refused else { panic!("not refused as full") };
-    assert_eq!((Arc::strong_count(&held), rejected(&registry)), (2, (1, SLOTS as u64)));
+    assert_eq!((Arc::strong_count(&held), rejected(&shared)), (2, (1, SLOTS as u64)));
     drop(task);
     assert_eq!(Arc::strong_count(&held), 1);
     // Another thread is refused too, with a cached owner and without one.
-    let other = registry.clone();
+    let other = shared.clone();
     let refused = std::thread::spawn(move || {
         let task = || ();
-        let refused = schedule(&other, task, DUE, Admit::Once, identity);
-        [refused, schedule_without_owner(&other, task, DUE, Admit::Once)]
+        let refused = schedule(&Link::to(&other), task, DUE, Admit::Once, identity);
+        [refused, schedule_without_owner(&Link::to(&other), task, DUE, Admit::Once)]
             .map(|refused| refused.err().map(|(_, why)| why))
     });
     assert_eq!(refused.join().unwrap(), [Some(Refusal::Full); 2]);
-    assert_eq!(rejected(&registry), (3, SLOTS as u64));
+    assert_eq!(rejected(&shared), (3, SLOTS as u64));
     assert!(timeouts[0].cancel());
     drop(timeouts);
-    new_timeout(&registry, DUE);
+    new_timeout(&shared, DUE);
 }
 
 #[test]
 fn rule_01_a_task_after_the_close_is_refused_and_counted() {
-    let registry = registry();
-    registry.gate.close();
-    let refused = schedule(&registry, || (), DUE, Admit::Once, identity);
+    let shared = shared();
+    shared.gate.close();
+    let refused = schedule(&Link::to(&shared), || (), DUE, Admit::Once, identity);
     assert!(matches!(refused, Err((_, Refusal::Closed))));
-    assert_eq!(rejected(&registry), (1, 0));
+    assert_eq!(rejected(&shared), (1, 0));
 }
 
 /// The timer is closed after the slot is armed.
 #[test]
 fn rule_01_a_timeout_armed_in_a_closed_timer_is_taken_back() {
     for admit in [Admit::Once, Admit::Series, Admit::AtOnce] {
-        let registry = registry();
-        let mut owner = Owner::enter(&registry).expect("there is room");
+        let shared = shared();
+        let mut owner = Owner::enter(&shared).expect("there is room");
         assert!(owner.has_room());
         let runs = if admit == Admit::Series { Runs::Periodically } else { Runs::Once };
         let armed = owner.arm(Erased::new((|| ()) as fn()), DUE, runs);
-        registry.gate.close();
+        shared.gate.close();
         let (offset, timeout) = (armed.offset(), Timeout::armed(armed));
         submit(&owner, offset, DUE, admit);
         let refused = take_back::<fn()>(timeout);
         assert!(matches!(refused, Err((_, Refusal::Closed))));
-        assert_eq!(rejected(&registry), (1, 0));
-        assert_eq!(registry.context.counts.snapshot().queue_depth, 0);
+        assert_eq!(rejected(&shared), (1, 0));
+        assert_eq!(shared.counts.snapshot().queue_depth, 0);
         assert_eq!(owner.chunk().slot(offset).phase(), Phase::Free);
     }
 }
@@ -80,12 +82,12 @@ fn rule_01_a_timeout_armed_in_a_closed_timer_is_taken_back() {
 /// type that the caller scheduled.
 #[test]
 fn rule_01_a_returned_task_in_a_closed_timer_is_taken_back() {
-    let registry = registry();
-    let mut owner = Owner::enter(&registry).expect("there is room");
+    let shared = shared();
+    let mut owner = Owner::enter(&shared).expect("there is room");
     assert!(owner.has_room());
     let task = Task(Erased::new((|| ()) as fn()));
     let timeout = Timeout::armed(owner.arm(Erased::new(task), DUE, Runs::MayGoOn));
-    registry.gate.close();
+    shared.gate.close();
     let Err((task, Refusal::Closed)) = take_back::<Task>(timeout) else { panic!("it is refused") };
     assert!(task.downcast::<fn()>().is_ok());
 }
@@ -93,13 +95,13 @@ fn rule_01_a_returned_task_in_a_closed_timer_is_taken_back() {
 /// The timeout runs and goes on before the timer is closed, and its thread notices only the close.
 #[test]
 fn rule_01_a_timeout_that_has_run_is_not_refused() {
-    let registry = registry();
-    let mut owner = Owner::enter(&registry).expect("there is room");
+    let shared = shared();
+    let mut owner = Owner::enter(&shared).expect("there is room");
     assert!(owner.has_room());
     let armed = owner.arm(Erased::new((|| ()) as fn()), DUE, Runs::MayGoOn);
     submit(&owner, armed.offset(), DUE, Admit::Once);
     let timeout = Timeout::armed(armed);
-    let context = &registry.context;
+    let context = &shared;
     let (_, version) = timeout.pin().slot().file().expect("the slot is New");
     context.counts.by_worker.filed.add(1);
     let claim = timeout.pin().claim(version, DUE);
@@ -116,10 +118,10 @@ fn rule_01_a_timeout_that_has_run_is_not_refused() {
     assert_eq!((metrics.pending, metrics.queue_depth), (0, 0));
 }
 
-/// A thread that alternates between timers has one arena in each of them.
+/// A thread that alternates between timers has one owner in each of them.
 #[test]
-fn a_thread_has_an_arena_in_each_of_its_timers() {
-    let timers = [(); 3].map(|()| registry());
+fn a_thread_has_an_owner_in_each_of_its_timers() {
+    let timers = [(); 3].map(|()| shared());
     let mut timeouts = Vec::new();
     for _ in 0..100 {
         for timer in &timers {
@@ -127,20 +129,20 @@ fn a_thread_has_an_arena_in_each_of_its_timers() {
         }
     }
     for timer in &timers {
-        assert_eq!(timer.thread_metrics().len(), 1);
-        assert_eq!(timer.context.counts.totals().pending(), 100);
+        assert_eq!(timer.counts.thread_metrics().len(), 1);
+        assert_eq!(timer.counts.totals().pending(), 100);
     }
     assert!(timeouts.iter().step_by(3).all(Timeout::cancel));
-    assert_eq!(timers[0].context.counts.totals().pending(), 0);
-    assert_eq!(timers[1].context.counts.totals().pending(), 100);
+    assert_eq!(timers[0].counts.totals().pending(), 0);
+    assert_eq!(timers[1].counts.totals().pending(), 100);
 }
 
 #[test]
 fn rule_04_a_slot_freed_by_its_thread_is_reused_next() {
-    let registry = registry();
+    let shared = shared();
     let mut slots = HashSet::new();
     for _ in 0..1000 {
-        let timeout = new_timeout(&registry, DUE);
+        let timeout = new_timeout(&shared, DUE);
         assert!(timeout.cancel());
         slots.insert(timeout.index());
     }
@@ -150,10 +152,10 @@ fn rule_04_a_slot_freed_by_its_thread_is_reused_next() {
 /// Slots of chunks that are not owned, or that another thread frees, are reused too.
 #[test]
 fn rule_04_returned_slots_are_reused() {
-    let registry = registry();
+    let shared = shared();
     let mut slots = HashSet::new();
     for round in 0..50 {
-        let timeouts: Vec<_> = (0..5 * SLOTS).map(|_| new_timeout(&registry, DUE)).collect();
+        let timeouts: Vec<_> = (0..5 * SLOTS).map(|_| new_timeout(&shared, DUE)).collect();
         slots.extend(timeouts.iter().map(Timeout::index));
         let end = move || timeouts.into_iter().for_each(|timeout| assert!(timeout.cancel()));
         if round % 2 == 0 { end() } else { std::thread::spawn(end).join().unwrap() }
@@ -162,13 +164,15 @@ fn rule_04_returned_slots_are_reused() {
 }
 
 #[test]
-fn rule_04_a_thread_that_ends_leaves_its_arena() {
-    let registry = registry();
+fn rule_04_nothing_of_a_thread_that_ends_stays_but_its_timeouts() {
+    let shared = shared();
     for _ in 0..20 {
-        let other = registry.clone();
+        let other = shared.clone();
         let timeout = std::thread::spawn(move || new_timeout(&other, DUE)).join().unwrap();
         assert!(timeout.is_pending());
     }
-    assert_eq!(registry.thread_metrics().len(), 1);
-    assert_eq!(registry.context.counts.totals().pending(), 20);
+    assert_eq!(shared.counts.thread_metrics(), []);
+    assert!(shared.table.len() <= shared.pools.len(), "they share chunks");
+    let metrics = shared.counts.snapshot();
+    assert_eq!((metrics.scheduled, metrics.pending), (20, 20));
 }

@@ -1,24 +1,23 @@
-//! A `Control` has what only the timer's own handles and its worker share: the registry, the progress of the end,
+//! A `Control` has what only the timer's own handles and its worker share: the progress of the end,
 //! the internal timeouts, and what runs. The handles close the timer through it, and the worker ends it.
 
 use super::emptying::empty;
 use super::progress::Progress;
 use crate::base::logging::warning;
 use crate::base::sync::{Arc, thread_local};
-use crate::intake::Registry;
-use crate::intake::context::{Gate, SharedContext};
+use crate::intake::Slot;
 use crate::time::tick::NEVER;
 use crate::time::{FollowingTimer, Jobs};
-use crate::timeout::{Calls, Erased, Internals, Unprocessed};
+use crate::timeout::{Calls, Internals, Link, SharedRef, Unprocessed};
 use crate::worker::running::Running;
 use std::cell::Cell;
 use std::time::Instant;
 
 /// Shared by a timer's handles and its worker.
 pub(crate) struct Control {
-    pub(crate) context: SharedContext,
-    pub(crate) gate: Arc<Gate>,
-    pub(crate) registry: Arc<Registry<Erased>>,
+    pub(crate) shared: SharedRef,
+    /// The way of schedulers to what is shared.
+    pub(crate) timer: Link,
     pub(crate) progress: Progress<Unprocessed>,
     pub(crate) internals: Internals,
     pub(in crate::worker) running: Running<Calls>,
@@ -27,36 +26,36 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    pub(crate) fn new(registry: Arc<Registry<Erased>>) -> Self {
-        let (context, gate) = (registry.context.clone(), registry.gate.clone());
-        let (progress, internals) = (Progress::new(context.clone()), Internals::new());
+    pub(crate) fn new(shared: SharedRef) -> Self {
+        let (timer, internals) = (Link::to(&shared), Internals::new());
+        let progress = Progress::new(shared.gate.clone());
         let (running, process) = (Running::new(), std::process::id());
-        Self { context, gate, registry, progress, internals, running, process }
+        Self { shared, timer, progress, internals, running, process }
     }
 
     /// Whether this process was forked from the one with the worker's thread. Only the thread that forks is in
     /// the child.
     pub(crate) fn is_forked(&self) -> bool {
-        std::process::id() != self.process && !self.context.alarm.parker().is_current_thread()
+        std::process::id() != self.process && !self.shared.alarm.parker().is_current_thread()
     }
 
     /// Closes the timer, so that its worker ends it.
     pub(crate) fn begin_stop(&self) {
-        self.gate.close();
-        self.context.alarm.call();
+        self.shared.gate.close();
+        self.shared.alarm.call();
     }
 
     /// Closes the timer and cancels its pending timeouts, since nobody is left to collect them.
     pub(crate) fn cancel(&self) {
         let uncollected = self.progress.cancel();
-        self.context.alarm.call();
+        self.shared.alarm.call();
         self.cancel_uncollected(uncollected);
     }
 
     /// Cancels timeouts that nobody can collect any more. Warns of them, because somebody has perhaps forgotten to
     /// keep a handle.
     fn cancel_uncollected(&self, uncollected: Vec<Unprocessed>) {
-        let (timer, count) = (self.context.name(), uncollected.len());
+        let (timer, count) = (self.shared.name(), uncollected.len());
         if count > 0 {
             warning!(
                 [timer = timer, timeouts = count],
@@ -72,7 +71,7 @@ impl Control {
     fn end(&self) {
         let mut left = Vec::new();
         let uncollected = self.progress.finish(|end| {
-            let (unprocessed, own) = empty(&self.registry, end);
+            let (unprocessed, own) = empty(&self.shared, end);
             left = own;
             unprocessed
         });
@@ -82,10 +81,20 @@ impl Control {
         self.progress.wake_waiting();
     }
 
+    /// The earliest deadline of all pending timeouts, the crate's own included. `None` if all wait for ever.
+    pub(crate) fn earliest_deadline(&self) -> Option<u64> {
+        let mut earliest = NEVER;
+        self.shared.table.for_each(|chunk| {
+            let next = chunk.slots().filter_map(Slot::pending_deadline).min();
+            earliest = next.map_or(earliest, |next| next.min(earliest));
+        });
+        Some(earliest).filter(|&deadline| deadline != NEVER)
+    }
+
     /// The type of the task that the worker is busy with, and since when.
     pub(crate) fn running(&self) -> Option<(&'static str, Instant)> {
         let (task, since) = self.running.get()?;
-        Some((task.type_name(), self.gate.time.instant_at(since)))
+        Some((task.type_name(), self.shared.gate.time.instant_at(since)))
     }
 }
 
@@ -101,7 +110,7 @@ impl Ending {
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        self.0.context.gate.close();
+        self.0.shared.gate.close();
         self.0.end();
     }
 }
@@ -109,7 +118,7 @@ impl Drop for Ending {
 impl FollowingTimer for Control {
     fn request_catch_up(&self) -> u64 {
         let request = self.progress.request_catch_up();
-        self.context.alarm.call();
+        self.shared.alarm.call();
         request
     }
 
@@ -122,13 +131,15 @@ impl FollowingTimer for Control {
     }
 
     fn next_due(&self) -> Option<Instant> {
-        let earliest = self.registry.earliest_deadline()?;
-        let start = self.gate.scale.start_of(self.gate.tick_of(earliest));
-        Some(start).filter(|&start| start != NEVER).map(|start| self.gate.time.instant_at(start))
+        let earliest = self.earliest_deadline()?;
+        let start = self.shared.gate.scale.start_of(self.shared.gate.tick_of(earliest));
+        Some(start)
+            .filter(|&start| start != NEVER)
+            .map(|start| self.shared.gate.time.instant_at(start))
     }
 
     fn jobs(&self) -> &Jobs {
-        self.gate.time.jobs()
+        self.shared.gate.time.jobs()
     }
 }
 

@@ -1,23 +1,20 @@
 //! Emptying: what the end of a timer does with the timeouts that are pending.
 
-use crate::intake::{Emptied, EmptiedSlots, Phase, Registry, SLOTS};
-use crate::timeout::{Erased, Timeout, Unprocessed};
+use crate::intake::{Emptied, EmptiedSlots, Phase, SLOTS};
+use crate::timeout::{Erased, Shared, Timeout, Unprocessed};
 
 /// Ends the remaining timeouts and returns them ordered by deadline. Their tasks stay in their slots, and
 /// only numbers are sorted. Those that only wake a waker, and internal ones, are returned apart, with their tasks.
-pub(super) fn empty(
-    registry: &Registry<Erased>,
-    end: Phase,
-) -> (Vec<Unprocessed>, Vec<(Erased, Timeout)>) {
+pub(super) fn empty(shared: &Shared, end: Phase) -> (Vec<Unprocessed>, Vec<(Erased, Timeout)>) {
     let (mut chunks, mut found) = (Vec::<EmptiedSlots<Erased>>::new(), Vec::<[u64; 2]>::new());
     let mut own = Vec::new();
-    registry.empty(end, |mut emptied| {
+    shared.empty(end, |chunk, mut emptied| {
         for offset in emptied.offsets() {
-            if emptied.chunk().internal || emptied.is(offset, Erased::only_wakes) {
+            if chunk.internal || emptied.is(offset, Erased::only_wakes) {
                 let taken = emptied.take(offset).map(Emptied::take);
                 own.extend(taken.map(|(task, pin)| (task, Timeout::from(pin))));
             } else {
-                let deadline = emptied.chunk().slot(offset).deadline();
+                let deadline = chunk.slot(offset).deadline();
                 found.push([deadline, (chunks.len() * SLOTS + offset) as u64]);
             }
         }

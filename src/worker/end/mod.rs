@@ -12,9 +12,9 @@
 //!
 //! | state | where | says | a test that fails without it |
 //! |---|---|---|---|
-//! | CLOSED | `intake/context` | a stop, the drop of the last handle, or the end of the worker has closed the timer | `rule_01_admission_against_close` |
-//! | CANCELS | `intake/context` | the last handle was dropped, also after a stop that gave up waiting | `rule_01_a_drop_leaves_no_timeout_uncollected` |
-//! | EMPTIED | `intake/context` | the worker has begun to empty the slots | `rule_01_close_against_a_run_that_goes_on` |
+//! | CLOSED | `intake/shared` | a stop, the drop of the last handle, or the end of the worker has closed the timer | `rule_01_admission_against_close` |
+//! | CANCELS | `intake/shared` | the last handle was dropped, also after a stop that gave up waiting | `rule_01_a_drop_leaves_no_timeout_uncollected` |
+//! | EMPTIED | `intake/shared` | the worker has begun to empty the slots | `rule_01_close_against_a_run_that_goes_on` |
 //! | finished | `progress` | the unprocessed timeouts are reported | `rule_09_two_threads_stop_one_timer` |
 //! | `process` | `control` | where the worker's thread exists | `tests/fork.rs` |
 //! | `ON_A_WORKER` | `control` | this thread must not wait for a worker | `rule_09_workers_do_not_wait_for_each_other` |
@@ -47,8 +47,6 @@
 //! - `control`: the state that the timer's handles share with the worker
 //! - `emptying`: ends what is pending, and returns it in the order of deadlines
 //! - `progress`: the report, and the threads that wait for it
-//!
-//! The slots themselves are emptied by `Registry::empty`.
 
 mod control;
 mod emptying;
@@ -79,10 +77,10 @@ impl<W: Exact> Worker<W> {
 /// waits for ever, even if `end` panics (see `Ending`).
 pub(crate) fn run_thread<W: Exact>(mut worker: Worker<W>) {
     control::mark_worker();
-    worker.control.context.alarm.parker().adopt(&thread::current());
-    crate::time::timer_slack::fit_to(worker.control.gate.scale.tick_nanos());
+    worker.control.shared.alarm.parker().adopt(&thread::current());
+    crate::time::timer_slack::fit_to(worker.control.shared.gate.scale.tick_nanos());
     if catch_panic::panics(|| worker.run()) {
-        worker.control.gate.close();
+        worker.control.shared.gate.close();
         warning!("the worker stopped because of a defect; its timer is closed");
     }
     worker.end();

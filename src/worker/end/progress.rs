@@ -12,15 +12,15 @@
 
 use crate::base::catch_panic;
 use crate::base::logging::warning;
-use crate::base::sync::{Condvar, Mutex, MutexGuard};
+use crate::base::sync::{Arc, Condvar, Mutex, MutexGuard};
 use crate::intake::Phase;
-use crate::intake::context::SharedContext;
+use crate::intake::shared::Gate;
 use std::task::Waker;
 use std::time::Instant;
 
 /// The progress of one timer. `U` is an unprocessed timeout. See the head.
 pub(crate) struct Progress<U> {
-    context: SharedContext,
+    gate: Arc<Gate>,
     state: Mutex<State<U>>,
     changed: Condvar,
 }
@@ -40,7 +40,7 @@ struct State<U> {
 }
 
 impl<U> Progress<U> {
-    pub(super) fn new(context: SharedContext) -> Self {
+    pub(super) fn new(gate: Arc<Gate>) -> Self {
         let state = State {
             requested: 0,
             caught_up: 0,
@@ -49,12 +49,12 @@ impl<U> Progress<U> {
             waiting: Vec::new(),
             waited: 0,
         };
-        Self { context, state: Mutex::new(state), changed: Condvar::new() }
+        Self { gate, state: Mutex::new(state), changed: Condvar::new() }
     }
 
     /// Closes the timer so that its pending timeouts are cancelled. Returns those that are already reported.
     pub(super) fn cancel(&self) -> Vec<U> {
-        self.context.gate.close_and_cancel();
+        self.gate.close_and_cancel();
         std::mem::take(&mut self.state.lock().unprocessed)
     }
 
@@ -62,10 +62,10 @@ impl<U> Progress<U> {
     /// collect them: this is read again under the lock, which `cancel` takes after it has closed the timer. So exactly
     /// one of these two functions returns them.
     pub(super) fn finish(&self, empty: impl FnOnce(Phase) -> Vec<U>) -> Vec<U> {
-        let mut unprocessed = empty(self.context.gate.end_of_pending());
+        let mut unprocessed = empty(self.gate.end_of_pending());
         let mut state = self.state.lock();
         state.finished = true;
-        if self.context.gate.end_of_pending() == Phase::Returned {
+        if self.gate.end_of_pending() == Phase::Returned {
             state.unprocessed = std::mem::take(&mut unprocessed);
         }
         drop(state);

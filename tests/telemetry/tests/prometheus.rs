@@ -51,6 +51,7 @@ fn counters(m: &Metrics) -> [(&'static str, u64); 16] {
         ("sweeps_total", m.sweeps),
         ("pending", m.pending),
         ("queue_depth", m.queue_depth),
+        ("slots", m.slots),
     ]
 }
 

@@ -73,6 +73,6 @@ fn a_screen_shows_the_rates_of_the_load() {
     let rate = |name| screen.rates.iter().find(|rate| rate.name == name).map(|rate| rate.now);
     assert!(rate("scheduled") > Some(0) && rate("cancelled") > Some(0));
     assert_eq!((screen.buckets.len(), screen.hand < BUCKETS), (BUCKETS, true));
-    let threads: Vec<_> = screen.slots.iter().map(|of| of.thread.as_str()).collect();
+    let threads: Vec<_> = screen.threads.iter().map(|of| of.thread.as_str()).collect();
     assert!(threads.contains(&"api 1") && threads.contains(&"api 2"), "{threads:?}");
 }

@@ -1,7 +1,7 @@
 //! Draws a screen. 80 columns and 24 rows suffice; a larger terminal gives the wheel more room.
 //!
 //! - `wheel`: the strip of buckets, and the hand
-//! - `panels`: rates, lateness, slots, connections
+//! - `panels`: rates, lateness, threads, connections
 
 mod panels;
 #[cfg(test)]
@@ -28,7 +28,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, screen: &Screen) {
     panels::rates(frame, halves[0], screen);
     panels::lateness(frame, halves[1], screen);
     let halves = Layout::horizontal([Constraint::Percentage(50); 2]).split(areas[3]);
-    panels::slots(frame, halves[0], screen);
+    panels::threads(frame, halves[0], screen);
     panels::connections(frame, halves[1], screen);
     frame.render_widget(Paragraph::new(format!(" {}", screen.news)).fg(Color::Yellow), areas[4]);
     frame.render_widget(Paragraph::new(KEYS).fg(Color::DarkGray), areas[5]);

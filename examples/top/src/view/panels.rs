@@ -69,14 +69,14 @@ fn in_ms(time: Duration) -> String {
     if ms < 10.0 { format!("{ms:.1}") } else { format!("{ms:.0}") }
 }
 
-/// A bar for each thread that schedules: the slots that it has for its timeouts.
-pub(super) fn slots(frame: &mut Frame<'_>, area: Rect, screen: &Screen) {
-    let most = screen.slots.iter().map(|of| of.slots).max().unwrap_or(0);
-    let scale = format!(" most {} slots ", grouped(most)).fg(Color::Reset);
-    let block = panel("slots by thread".to_owned());
+/// A bar for each thread that schedules: the timeouts that it has scheduled.
+pub(super) fn threads(frame: &mut Frame<'_>, area: Rect, screen: &Screen) {
+    let most = screen.threads.iter().map(|of| of.timeouts).max().unwrap_or(0);
+    let scale = format!(" most {} ", grouped(most)).fg(Color::Reset);
+    let block = panel("scheduled by thread".to_owned());
     let block = block.title(Line::from(scale).alignment(Alignment::Right));
-    let bars = screen.slots.iter();
-    let bars = bars.map(|of| bar(of.thread.clone(), of.slots, Color::Yellow)).collect();
+    let bars = screen.threads.iter();
+    let bars = bars.map(|of| bar(of.thread.clone(), of.timeouts, Color::Yellow)).collect();
     chart(frame, area, block, bars);
 }
 

@@ -1,7 +1,7 @@
 //! Screens with known values, drawn for terminals of several sizes.
 
 use super::draw;
-use crate::history::{Rate, Screen, Slots};
+use crate::history::{Rate, Scheduled, Screen};
 use crate::load::BUCKETS;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -11,15 +11,15 @@ use wheelwork::{HashedWheelTimer, ManualClock};
 fn screen() -> Screen {
     let mut buckets = vec![0; BUCKETS];
     (buckets[64], buckets[256]) = (1000, 500);
-    let slots = |thread: &str, slots| Slots { thread: thread.to_owned(), slots };
+    let by = |thread: &str, timeouts| Scheduled { thread: thread.to_owned(), timeouts };
     let rate = |name, now| Rate { name, now, past: vec![0, now / 2, now] };
     Screen {
         buckets,
         hand: 128,
         pending: 1500,
-        queued: 12,
+        slots: 1736,
         rates: vec![rate("scheduled", 20_000), rate("expired", 150)],
-        slots: vec![slots("api 1", 200), slots("main", 1613), slots("ended", 0)],
+        threads: vec![by("api 1", 200), by("main", 1613), by("idle", 0)],
         watched: 1234,
         closed: 56,
         wrong: 0,
@@ -62,12 +62,12 @@ fn a_screen_of_80_columns_and_24_rows_shows_every_value_whole() {
     let text = drawn(&screen(), 80, 24).join("\n");
     for expected in [
         "512 buckets of 20ms, a turn takes 10.2 s",
-        "1,500 timeouts pending, 12 of them queued",
+        "1,500 timeouts pending, in 1,736 slots",
         "highest: 1,000",
         "scheduled       20,000",
         "ms late: p50 0.0, p99 0.0, max 0.0",
-        "slots by thread",
-        "most 1,613 slots",
+        "scheduled by thread",
+        "most 1,613 ",
         "1,234 connections by silence",
         "0s 1s 2s 3s 4s 5s 6s 7s 8s 9s",
         "56 closed after 10s, 0 wrongly",
@@ -79,7 +79,7 @@ fn a_screen_of_80_columns_and_24_rows_shows_every_value_whole() {
 }
 
 #[test]
-fn each_thread_has_a_bar_as_high_as_its_slots() {
+fn each_thread_has_a_bar_as_high_as_its_share() {
     let rows = drawn(&screen(), 80, 24);
     let names = rows.iter().position(|row| row.contains("api 1")).expect("the names");
     let column = |name: &str| rows[names].find(name).expect("a name");
@@ -87,7 +87,7 @@ fn each_thread_has_a_bar_as_high_as_its_slots() {
         let bar = |row: &&String| "▁▂▃▄▅▆▇█".contains(row.chars().nth(column(name)).unwrap_or(' '));
         rows[..names].iter().rev().take(2).filter(bar).count()
     };
-    assert_eq!([height("main"), height("api 1"), height("ended")], [2, 1, 0]);
+    assert_eq!([height("main"), height("api 1"), height("idle")], [2, 1, 0]);
 }
 
 #[test]

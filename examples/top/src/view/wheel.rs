@@ -12,10 +12,10 @@ use ratatui::widgets::{Paragraph, Sparkline, SparklineBar};
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, screen: &Screen) {
     let sums = columns(&screen.buckets, area.width.saturating_sub(2));
     let most = sums.iter().copied().max().unwrap_or(0);
-    let (pending, queued) = (grouped(screen.pending), grouped(screen.queued));
+    let (pending, slots) = (grouped(screen.pending), grouped(screen.slots));
     let scale = Line::from(format!(" highest: {} ", grouped(most)).fg(Color::Reset))
         .alignment(Alignment::Right);
-    let block = panel(format!("the wheel: {pending} timeouts pending, {queued} of them queued"));
+    let block = panel(format!("the wheel: {pending} timeouts pending, in {slots} slots"));
     let block = block.title(scale);
     let inner = block.inner(area);
     frame.render_widget(block, area);

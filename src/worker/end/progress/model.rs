@@ -1,6 +1,6 @@
 use super::*;
 use crate::base::sync::Arc;
-use crate::intake::context::Context;
+use crate::intake::Shared;
 use crate::time::Timebase;
 use crate::time::tick::TickScale;
 use loom::thread;
@@ -8,13 +8,13 @@ use std::num::NonZeroU64;
 
 fn progress() -> Arc<Progress<u32>> {
     let (time, scale) = (Timebase::starting_now(None), TickScale::new(NonZeroU64::MIN));
-    Arc::new(Progress::new(Context::new(time, scale, None, 1)))
+    Arc::new(Progress::new(Shared::<()>::new(time, scale, None, 1).0.gate.clone()))
 }
 
 /// Runs a worker that waits until the timer is closed, and finishes it.
 fn worker(progress: Arc<Progress<u32>>) -> thread::JoinHandle<usize> {
     thread::spawn(move || {
-        while !progress.context.gate.is_closed() {
+        while !progress.gate.is_closed() {
             thread::yield_now();
         }
         progress.finish(|_| vec![1, 2, 3]).len()
@@ -28,7 +28,7 @@ fn rule_09_two_threads_stop_one_timer() {
         let progress = progress();
         let worker = worker(progress.clone());
         let stop = |progress: &Progress<u32>| {
-            progress.context.gate.close();
+            progress.gate.close();
             let unprocessed = progress.wait_finished(None).expect("there is no limit");
             assert!(progress.is_finished());
             unprocessed.len()
@@ -49,7 +49,7 @@ fn rule_01_a_drop_leaves_no_timeout_uncollected() {
             let progress = progress();
             let worker = worker(progress.clone());
             if stops {
-                progress.context.gate.close();
+                progress.gate.close();
             }
             let collected = progress.cancel().len();
             assert_eq!(collected + worker.join().unwrap(), 3);

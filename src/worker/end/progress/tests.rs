@@ -1,16 +1,16 @@
 use super::*;
-use crate::intake::context::Context;
+use crate::intake::Shared;
 use std::sync::mpsc;
 use std::time::Duration;
 
 /// To take out millions of timeouts takes a second. Only a stop waits for it, up to its limit.
 #[test]
 fn rule_09_only_a_stop_waits_while_the_slots_are_emptied() {
-    let progress = &Progress::<u32>::new(Context::of_this_thread(None, 8));
+    let progress = &Progress::<u32>::new(Shared::<()>::of_this_thread(None, 8).0.gate.clone());
     let (begin, has_begun) = mpsc::channel();
     let (go_on, may_go_on) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
-        progress.context.gate.close();
+        progress.gate.close();
         let emptier = scope.spawn(move || {
             progress.finish(|_| {
                 begin.send(()).unwrap();

@@ -1,22 +1,22 @@
 use super::*;
-use crate::intake::chunk::SLOTS;
-use crate::intake::slot::{Claim, Moved, Phase};
 use crate::intake::test_producer::{DUE, Place, Producer, end_elsewhere};
+use crate::intake::{Claim, Moved, Phase, SLOTS};
 
 /// The worker: the chunks that it knows, and the tokens of its wheel.
 struct Worker {
-    chunks: KnownChunks<u32>,
+    chunks: Chunks<u32>,
     filed: Vec<FileChunk>,
 }
 
 impl Worker {
-    fn new() -> Self {
-        Self { chunks: KnownChunks::default(), filed: Vec::new() }
+    fn of(producer: &mut Producer) -> Self {
+        let table = producer.table.take().expect("a timer has one worker");
+        Self { chunks: Chunks::new(table), filed: Vec::new() }
     }
 
     fn take_in(&mut self, producer: &Producer) -> usize {
         let before = self.filed.len();
-        self.chunks.take_in(&producer.registry, |chunk| self.filed.push(chunk));
+        self.chunks.take_in(&producer.shared, |chunk| self.filed.push(chunk));
         self.filed.len() - before
     }
 
@@ -38,6 +38,15 @@ impl Worker {
         due
     }
 
+    /// Ends the thread and its timeouts, and drops its chunk.
+    fn end_all(&mut self, mut producer: Producer) {
+        producer.end_all();
+        let Producer { shared, owner, .. } = producer;
+        let pool = owner.pool_in(&shared);
+        drop(owner);
+        assert_eq!(self.chunks.release(pool, 9).map(|released| released.len()), Some(1));
+    }
+
     /// The earliest time of a live token.
     fn next(&self) -> u64 {
         let live = self.filed.iter().filter_map(|chunk| self.chunks.standing(chunk.token));
@@ -47,7 +56,8 @@ impl Worker {
 
 #[test]
 fn rule_02_a_look_is_promised_by_the_earliest_deadline() {
-    let (mut producer, mut worker) = (Producer::new(), Worker::new());
+    let mut producer = Producer::new();
+    let mut worker = Worker::of(&mut producer);
     let places: Vec<Place> = [480, 400, 640].map(|deadline| producer.arm_at(deadline)).into();
     assert_eq!((worker.take_in(&producer), worker.next()), (1, 400), "one entry for all");
     let (chunk, offset) = &places[2];
@@ -63,7 +73,8 @@ fn rule_02_a_look_is_promised_by_the_earliest_deadline() {
 /// Whatever the order of the deadlines, a chunk has one entry until the worker takes it in.
 #[test]
 fn an_owner_announces_only_what_is_sooner() {
-    let (mut producer, mut worker) = (Producer::new(), Worker::new());
+    let mut producer = Producer::new();
+    let mut worker = Worker::of(&mut producer);
     for round in 1..4 {
         (0..SLOTS as u64).for_each(|n| _ = producer.arm_at(1000 * round + 8 * n));
         assert_eq!(worker.take_in(&producer), 1, "round {round}");
@@ -79,7 +90,8 @@ fn an_owner_announces_only_what_is_sooner() {
 /// Before the worker takes it in, a chunk has one entry, however often its timeouts are pulled forward.
 #[test]
 fn rule_04_timeouts_that_are_pulled_forward_share_an_entry() {
-    let (mut producer, mut worker) = (Producer::new(), Worker::new());
+    let mut producer = Producer::new();
+    let mut worker = Worker::of(&mut producer);
     let places = producer.arm(3 * SLOTS);
     assert_eq!((worker.take_in(&producer), worker.next()), (3, DUE));
     for round in 1..4 {
@@ -98,7 +110,8 @@ fn rule_04_timeouts_that_are_pulled_forward_share_an_entry() {
 /// After a look, the owner announces only what is before the next one.
 #[test]
 fn an_owner_relies_on_the_promise_of_the_last_look() {
-    let (mut producer, mut worker) = (Producer::new(), Worker::new());
+    let mut producer = Producer::new();
+    let mut worker = Worker::of(&mut producer);
     producer.arm_at(400);
     producer.arm_at(800);
     assert_eq!((worker.take_in(&producer), worker.look(400), worker.next()), (1, vec![400], 800));
@@ -111,7 +124,8 @@ fn an_owner_relies_on_the_promise_of_the_last_look() {
 /// The next owner of a chunk relies on what the last one has announced.
 #[test]
 fn rule_02_a_promise_outlives_the_owner() {
-    let (mut producer, mut worker) = (Producer::new(), Worker::new());
+    let mut producer = Producer::new();
+    let mut worker = Worker::of(&mut producer);
     let places = producer.arm(2 * SLOTS);
     places[..SLOTS].iter().for_each(end_elsewhere);
     assert_eq!(worker.take_in(&producer), 2);
@@ -123,14 +137,17 @@ fn rule_02_a_promise_outlives_the_owner() {
 /// A timeout that goes on after a run is announced by its runner.
 #[test]
 fn rule_01_a_slot_that_went_on_is_found() {
-    let (mut producer, mut worker) = (Producer::new(), Worker::new());
+    let mut producer = Producer::new();
+    let mut worker = Worker::of(&mut producer);
     let (chunk, offset) = producer.arm_at(400);
     worker.take_in(&producer);
     assert_eq!(worker.look(400), [400]);
     let slot = chunk.slot(offset);
-    assert!(matches!(slot.claim(slot.version(), 400), Claim::Due(_)));
-    slot.pin();
-    assert!(slot.go_on(7, 800, Phase::New).is_ok() && !slot.unpin(1));
+    let Claim::Due((_, mut runner)) = chunk.claim(offset, slot.version(), 400) else {
+        panic!("it is due");
+    };
+    assert!(runner.go_on(7, 800, Phase::New).is_ok());
+    drop(runner);
     chunk.announce_moved(800);
     assert_eq!((worker.take_in(&producer), worker.look(800)), (1, vec![800]));
 }
@@ -138,7 +155,8 @@ fn rule_01_a_slot_that_went_on_is_found() {
 /// A look that was promised for a cancelled timeout, or for one that was pushed back, is put off.
 #[test]
 fn rule_06_a_confirmed_look_has_a_timeout() {
-    let (mut producer, mut worker) = (Producer::new(), Worker::new());
+    let mut producer = Producer::new();
+    let mut worker = Worker::of(&mut producer);
     let places: Vec<Place> = [400, 480, 560].map(|deadline| producer.arm_at(deadline)).into();
     worker.take_in(&producer);
     let token = worker.filed[0].token;
@@ -160,7 +178,8 @@ fn rule_06_a_confirmed_look_has_a_timeout() {
 
 #[test]
 fn a_chunk_has_one_live_token() {
-    let (mut producer, mut worker) = (Producer::new(), Worker::new());
+    let mut producer = Producer::new();
+    let mut worker = Worker::of(&mut producer);
     for deadline in [800, 480, 400] {
         producer.arm_at(deadline);
         worker.take_in(&producer);
@@ -172,18 +191,21 @@ fn a_chunk_has_one_live_token() {
     assert_eq!((worker.look(800), worker.chunks.live()), (vec![800, 480], 0));
     producer.arm_at(880);
     assert_eq!((worker.take_in(&producer), worker.chunks.live()), (1, 1));
-    worker.chunks.forget(producer.owner.chunk().id);
+    worker.end_all(producer);
     assert_eq!((worker.next(), worker.chunks.live()), (NEVER, 0));
 }
 
 /// An entry may name a chunk that was dropped, or a later chunk of the same number.
 #[test]
 fn a_dropped_chunk_is_not_looked_at() {
-    let (mut producer, mut worker) = (Producer::new(), Worker::new());
-    let (chunk, _) = producer.arm(1).remove(0);
-    worker.chunks.forget(chunk.id);
-    producer.registry.recycle(chunk.id);
-    assert_eq!(worker.take_in(&producer), 0);
+    let mut producer = Producer::new();
+    let mut worker = Worker::of(&mut producer);
+    producer.arm(1);
+    worker.take_in(&producer);
+    producer.arm_at(8);
+    let shared = producer.shared.clone();
+    worker.end_all(producer);
+    worker.chunks.take_in(&shared, |_| panic!("the chunk was dropped"));
     for index in [0, 64, u32::MAX] {
         let token = Token { index, version: 0 };
         assert_eq!((worker.chunks.standing(token), worker.chunks.confirm(token)), (None, None));
@@ -193,11 +215,12 @@ fn a_dropped_chunk_is_not_looked_at() {
 
 #[test]
 fn a_token_has_the_order_of_its_own_timeout_only() {
-    let (mut producer, mut worker) = (Producer::new(), Worker::new());
+    let mut producer = Producer::new();
+    let mut worker = Worker::of(&mut producer);
     let places = producer.arm(3);
     worker.take_in(&producer);
     let token = |(chunk, offset): &Place| chunk.token(*offset, chunk.slot(*offset).version());
-    let orders = places.iter().map(|place| worker.chunks.order(token(place)).expect("live").0);
+    let orders = places.iter().map(|place| worker.chunks.order(token(place)).expect("live"));
     assert!(orders.collect::<Vec<_>>().is_sorted());
     let old = token(&places[0]);
     producer.end(&places[0]);
@@ -209,30 +232,11 @@ fn a_token_has_the_order_of_its_own_timeout_only() {
 /// The look that confirms a token may find a timeout whose entry is still in the queue.
 #[test]
 fn rule_02_a_confirmed_look_does_not_hide_a_sooner_one() {
-    let (mut producer, mut worker) = (Producer::new(), Worker::new());
+    let mut producer = Producer::new();
+    let mut worker = Worker::of(&mut producer);
     producer.arm_at(800);
     worker.take_in(&producer);
     producer.arm_at(400);
     assert_eq!(worker.chunks.confirm(worker.filed[0].token), Some(800));
     assert_eq!((worker.take_in(&producer), worker.next()), (1, 400));
-}
-
-/// The worker never stands to copy the table, one block at most is not full, and none is kept without a chunk.
-#[test]
-fn rule_04_the_table_of_chunks_grows_by_a_block() {
-    let (mut producer, mut worker) = (Producer::new(), Worker::new());
-    let mut first = None;
-    for known in 1_usize..=1000 {
-        producer.arm(SLOTS);
-        worker.take_in(&producer);
-        let blocks = &worker.chunks.blocks;
-        assert_eq!(blocks.iter().flatten().count(), known.div_ceil(BLOCK));
-        let place = std::ptr::from_ref(&blocks[0].as_ref().expect("it has chunks").chunks[0]);
-        assert_eq!(*first.get_or_insert(place), place, "nothing is moved");
-    }
-    for forgotten in 1..=1000 {
-        worker.chunks.forget(forgotten as u32 - 1);
-        let left = worker.chunks.blocks.iter().flatten().count();
-        assert_eq!(left, 1000_usize.div_ceil(BLOCK) - forgotten / BLOCK - forgotten / 1000);
-    }
 }

@@ -2,13 +2,16 @@ use super::*;
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
-impl Context {
-    /// The context of a timer whose worker is the calling thread.
-    pub(crate) fn of_this_thread(limit: Option<usize>, buckets: usize) -> SharedContext {
+impl<T: Send + Sync> Shared<T> {
+    /// What a timer shares whose worker is the calling thread.
+    pub(crate) fn of_this_thread(
+        limit: Option<usize>,
+        buckets: usize,
+    ) -> (SharedRef<T>, WorkerTable<T>) {
         let scale = TickScale::new(NonZeroU64::new(8).unwrap());
-        let context = Self::new(Timebase::starting_now(None), scale, limit, buckets);
-        context.alarm.parker().adopt(&std::thread::current());
-        context
+        let (shared, table) = Self::new(Timebase::starting_now(None), scale, limit, buckets);
+        shared.alarm.parker().adopt(&std::thread::current());
+        (shared, table)
     }
 
     /// Whether the worker was woken since the last call.
@@ -22,7 +25,7 @@ impl Context {
 
 #[test]
 fn a_limit_is_never_exceeded() {
-    let gate = Context::of_this_thread(Some(2), 8).gate.clone();
+    let gate = Shared::<()>::of_this_thread(Some(2), 8).0.gate.clone();
     let begin = || gate.begins();
     assert_eq!([begin(), begin(), begin()], [Ok(()), Ok(()), Err(2)]);
     gate.begins_again();

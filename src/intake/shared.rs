@@ -1,17 +1,20 @@
-//! The state that all parts of one timer share, in two pieces:
+//! What all parts of one timer share, in two pieces:
 //!
 //! - The *gate* is small: the clock, whether the timer is closed, and the limit. Whoever keeps a chunk keeps it, even
 //!   after the end of the timer.
-//! - The *context* is large: the alarm, the queues, the requests and the counts. The worker and the handles to the
-//!   timer keep it. Without these, nobody takes what is pushed, and nobody asks for a count.
+//! - The *shared* struct is large: the chunks, the alarm, the queues, the requests and the counts. The worker and the
+//!   handles to the timer keep it. Without these, nobody takes what is pushed, and nobody asks for a count.
 //!
-//! A `Link` leads from a chunk, or from the arena of a thread, to both.
+//! A `Link` leads from a chunk, or from the home of a thread, to both. `T` is a chunk, which is built on this file.
 
 use super::alarm::Alarm;
 use super::limit::Limit;
 use super::pending::Pending;
+use super::pool::Pool;
 use super::slot::Phase;
+use super::table::{Table, WorkerTable};
 use crate::base::logging::warning;
+use crate::base::spread::core_count;
 use crate::base::sync::{
     Arc, AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, SegQueue, fence,
 };
@@ -19,9 +22,8 @@ use crate::metrics::Counts;
 use crate::time::Timebase;
 use crate::time::tick::{DEADLINE_STEP, TickScale};
 use crate::wheel::Token;
-use std::any::Any;
 use std::num::NonZeroUsize;
-use std::sync::{OnceLock, Weak};
+use std::sync::Weak;
 
 /// The timer admits nothing more, and its worker ends.
 const CLOSED: u8 = 1;
@@ -47,19 +49,19 @@ pub(crate) struct Gate {
     next_tick: AtomicU64,
 }
 
-/// A timer's queues, requests and counts. See the head.
-pub(crate) struct Context {
+/// A timer's chunks, queues, requests and counts. See the head.
+pub(crate) struct Shared<T> {
     pub(crate) gate: Arc<Gate>,
     pub(crate) alarm: Alarm,
     pub(crate) pending: Pending,
-    /// The registry, for a thread that knows only the context: a reference upwards, whose type is erased,
-    /// because `registry` is built on this file.
-    pub(super) registry_above: OnceLock<Weak<dyn Any + Send + Sync>>,
     pub(crate) counts: Counts,
+    pub(crate) table: Arc<Table<T>>,
+    /// One for each core. The last one is that of internal timeouts.
+    pub(crate) pools: Box<[Pool<T>]>,
+    pub(super) sequence: Sequence,
     /// See `sweep_request`.
     pub(super) sweep_requested: AtomicBool,
-    /// See `release`.
-    pub(super) release_requested: AtomicBool,
+    release_requested: AtomicBool,
     /// The number of buckets of the wheel.
     pub(super) buckets: usize,
     /// The number of entries in the wheel after the worker's last pass, without the promised looks.
@@ -70,38 +72,61 @@ pub(crate) struct Context {
     pub(super) waiting_for_clock: SegQueue<(Token, u64)>,
 }
 
-/// A counted reference to a context. A weak one keeps the memory of what is counted: here that is the box alone.
-#[allow(clippy::redundant_allocation)] // the box is freed with the last strong reference
-pub(crate) type SharedContext = Arc<Box<Context>>;
+/// The first sequence number that no owner has. It has a cache line of its own, because all owners write it.
+#[repr(align(128))]
+pub(super) struct Sequence(AtomicU64);
 
-/// The way from a chunk, or from a thread's arena, to its timer. See the head.
-#[derive(Clone)]
-pub(crate) struct Link {
-    pub(crate) gate: Arc<Gate>,
-    #[allow(clippy::redundant_allocation)] // see `SharedContext`
-    context: Weak<Box<Context>>,
+impl Sequence {
+    /// Takes the next `count` numbers, and returns the first one. Relaxed: no race depends on which thread has which.
+    pub(super) fn take(&self, count: u64) -> u64 {
+        self.0.fetch_add(count, Ordering::Relaxed)
+    }
 }
 
-impl Link {
-    pub(super) fn to(context: &SharedContext) -> Self {
-        Self { gate: context.gate.clone(), context: Arc::downgrade(context) }
+#[cfg(all(test, not(any(loom, shuttle))))]
+impl Sequence {
+    pub(super) fn set(&self, next: u64) {
+        self.0.store(next, Ordering::Relaxed);
+    }
+}
+
+/// A counted reference to what is shared. A weak one keeps the memory of what is counted: here that is the box alone.
+#[allow(clippy::redundant_allocation)] // the box is freed with the last strong reference
+pub(crate) type SharedRef<T> = Arc<Box<Shared<T>>>;
+
+/// The way from a chunk, or from a thread's home, to its timer. See the head.
+pub(crate) struct Link<T> {
+    pub(crate) gate: Arc<Gate>,
+    #[allow(clippy::redundant_allocation)] // see `SharedRef`
+    shared: Weak<Box<Shared<T>>>,
+}
+
+impl<T> Clone for Link<T> {
+    fn clone(&self) -> Self {
+        Self { gate: self.gate.clone(), shared: self.shared.clone() }
+    }
+}
+
+impl<T> Link<T> {
+    pub(crate) fn to(shared: &SharedRef<T>) -> Self {
+        Self { gate: shared.gate.clone(), shared: Arc::downgrade(shared) }
     }
 
-    /// The context, unless it is gone.
+    /// What the timer shares, unless it is gone.
     #[cold]
-    pub(crate) fn context(&self) -> Option<SharedContext> {
-        let context = self.context.upgrade();
-        if context.is_none() {
+    pub(crate) fn shared(&self) -> Option<SharedRef<T>> {
+        let shared = self.shared.upgrade();
+        if shared.is_none() {
             // Pairs with the release of the last reference: the caller finds the timer closed and emptied.
             fence(Ordering::Acquire);
         }
-        context
+        shared
     }
 
     /// Counts, while anybody can ask for the counts.
     pub(crate) fn count(&self, count: impl FnOnce(&Counts)) {
-        if let Some(context) = self.context() {
-            count(&context.counts);
+        if let Some(shared) = self.shared() {
+            count(&shared.counts);
         }
     }
 
@@ -115,21 +140,22 @@ impl Link {
     pub(crate) fn now_contained(&self) -> Option<u64> {
         let now = self.gate.time.now_contained();
         if now.is_none() {
-            if let Some(context) = self.context() {
-                context.clock_panicked();
+            if let Some(shared) = self.shared() {
+                shared.clock_panicked();
             }
         }
         now
     }
 }
 
-impl Context {
+impl<T: Send + Sync> Shared<T> {
+    /// What a timer shares, and the worker's access to its chunks.
     pub(crate) fn new(
         time: Timebase,
         scale: TickScale,
         limit: Option<usize>,
         buckets: usize,
-    ) -> SharedContext {
+    ) -> (SharedRef<T>, WorkerTable<T>) {
         let limit = limit.and_then(NonZeroUsize::new).map(|most| Box::new(Limit::new(most)));
         let gate = Gate {
             time,
@@ -139,21 +165,27 @@ impl Context {
             floor: AtomicU64::new(DEADLINE_STEP),
             next_tick: AtomicU64::new(1),
         };
-        Arc::new(Box::new(Self {
+        let (table, worker) = Table::new();
+        let shared = Self {
             gate: Arc::new(gate),
             alarm: Alarm::new(),
             pending: Pending::new(),
-            registry_above: OnceLock::new(),
             counts: Counts::new(),
+            table,
+            pools: (0..=core_count()).map(|_| Pool::new()).collect(),
+            sequence: Sequence(AtomicU64::new(0)),
             sweep_requested: AtomicBool::new(false),
             release_requested: AtomicBool::new(false),
             buckets,
             entries: AtomicUsize::new(0),
             catching_up: SegQueue::new(),
             waiting_for_clock: SegQueue::new(),
-        }))
+        };
+        (Arc::new(Box::new(shared)), worker)
     }
+}
 
+impl<T> Shared<T> {
     /// The name of the worker's thread.
     pub(crate) fn name(&self) -> &str {
         self.alarm.parker().thread_name().unwrap_or_default()
@@ -175,6 +207,28 @@ impl Context {
         self.counts.worker.task_panicked();
         let timer = self.name();
         warning!([timer = timer], "{timer}: the clock panicked");
+    }
+
+    /// Wakes the worker for a release, if the pool is worth one.
+    pub(super) fn consider_release(&self, pool: &Pool<T>) {
+        // Release: a release that begins later finds what the caller has counted.
+        if pool.is_release_worth_it() && !self.release_requested.swap(true, Ordering::Release) {
+            self.alarm.call();
+        }
+    }
+
+    /// Requests a release of the worker itself, which is awake.
+    pub(crate) fn plan_release(&self) {
+        self.release_requested.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_release_requested(&self) -> bool {
+        self.release_requested.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn begin_release(&self) {
+        // A swap, so that the worker reads the pools after it.
+        self.release_requested.swap(false, Ordering::Acquire);
     }
 }
 
@@ -235,7 +289,7 @@ impl Gate {
         self.set(CLOSED | CANCELS);
     }
 
-    pub(super) fn begin_emptying(&self) {
+    pub(crate) fn begin_emptying(&self) {
         self.set(EMPTIED);
     }
 

@@ -1,45 +1,22 @@
-//! The worker's half of the pending queue: the chunks that it knows, and by when it looks at each.
+//! The chunks of a timer, as its worker uses them: by when it looks at each (see `intake/pending`), and which it drops.
 //!
 //! The worker files a chunk in its wheel as it files a timeout: under a tick, by a token. The offset in the
-//! token is `LOOK`, which no slot has. A chunk has at most one live token. The version in the token tells it
+//! token is one that no slot has. A chunk has at most one live token. The version in the token tells it
 //! from the dead ones.
 
-use super::chunk::{Chunk, LOOK, locate, look_index};
-use super::pin::Payload;
-use super::registry::Registry;
-use super::slot::{Slot, version_of};
 use crate::base::sync::Arc;
+use crate::intake::{Chunk, Payload, Pool, Shared, Slot, WorkerTable};
+use crate::intake::{is_look, locate, look_index, version_of};
 use crate::time::tick::NEVER;
 use crate::wheel::Token;
 
-/// The chunks that the worker knows, by number. A chunk that was dropped leaves a gap: all tokens that name
-/// it are dead.
-///
-/// They lie in blocks, because a vector that grows copies all: at 30 million timeouts, the worker would stand
-/// for 7 ms. A block without a chunk is freed.
-pub(crate) struct KnownChunks<P> {
-    blocks: Vec<Option<Box<Block<P>>>>,
+/// See the head. A chunk that was dropped leaves a gap: all tokens that name it are dead.
+pub(crate) struct Chunks<P> {
+    table: WorkerTable<Chunk<P>>,
     /// The number of live tokens.
     live: usize,
     /// The version of the last token. It wraps: a dead token that has the version of a live one costs a look.
     version: u16,
-}
-
-struct Block<P> {
-    chunks: [Known<P>; BLOCK],
-    /// The number of chunks.
-    count: usize,
-}
-
-/// The number of chunks in one block.
-const BLOCK: usize = 128;
-
-struct Known<P> {
-    chunk: Option<Arc<Chunk<P>>>,
-    /// The version of the live token, or of its last one. There is a live one if a look is promised.
-    version: u16,
-    /// The number of its arena, so that a look-up in the agenda does not read the chunk's head.
-    arena: u32,
 }
 
 /// A chunk to file in the wheel: under the tick of `by`.
@@ -49,53 +26,15 @@ pub(crate) struct FileChunk {
     pub(crate) token: Token,
 }
 
-/// Whether a token stands for a look at a chunk, and not for a timeout.
-#[inline]
-pub(crate) fn is_look(token: Token) -> bool {
-    locate(token.index).1 == LOOK
-}
-
-impl<P> Default for KnownChunks<P> {
-    fn default() -> Self {
-        Self { blocks: Vec::new(), live: 0, version: 0 }
-    }
-}
-
-impl<P: Payload> KnownChunks<P> {
-    /// Learns of a chunk that an entry names. A thread registers a chunk before any token or entry can name it.
-    pub(crate) fn discover(&mut self, id: usize, registry: &Registry<P>) {
-        if self.get(id).is_some() {
-            return;
-        }
-        let Some(chunk) = registry.take_new_chunk(id as u32) else { return };
-        if self.blocks.len() <= id / BLOCK {
-            self.blocks.resize_with(id / BLOCK + 1, || None);
-        }
-        let block = self.blocks[id / BLOCK].get_or_insert_with(|| {
-            let unknown = |_| Known { chunk: None, version: 0, arena: 0 };
-            Box::new(Block { chunks: std::array::from_fn(unknown), count: 0 })
-        });
-        block.count += 1;
-        let known = &mut block.chunks[id % BLOCK];
-        known.arena = chunk.arena;
-        known.chunk = Some(chunk);
-    }
-
-    #[inline]
-    fn known(&self, id: usize) -> Option<&Known<P>> {
-        let block = self.blocks.get(id / BLOCK)?.as_deref()?;
-        Some(&block.chunks[id % BLOCK])
-    }
-
-    fn known_mut(&mut self, id: usize) -> Option<&mut Known<P>> {
-        let block = self.blocks.get_mut(id / BLOCK)?.as_deref_mut()?;
-        Some(&mut block.chunks[id % BLOCK])
+impl<P: Payload> Chunks<P> {
+    pub(crate) fn new(table: WorkerTable<Chunk<P>>) -> Self {
+        Self { table, live: 0, version: 0 }
     }
 
     /// Takes in the pending queue. Passes on each chunk that must be looked at sooner than before.
-    pub(crate) fn take_in(&mut self, registry: &Registry<P>, mut file: impl FnMut(FileChunk)) {
-        registry.context.pending.drain(|id| {
-            self.discover(id, registry);
+    pub(crate) fn take_in(&mut self, shared: &Shared<Chunk<P>>, mut file: impl FnMut(FileChunk)) {
+        shared.pending.drain(|id| {
+            self.table.know(id as u32);
             let Some(chunk) = self.get(id) else { return }; // it was dropped
             let by = chunk.promise.take_wanted();
             self.look_by(id, by).into_iter().for_each(&mut file);
@@ -106,13 +45,12 @@ impl<P: Payload> KnownChunks<P> {
     /// the caller does it.
     pub(crate) fn look_by(&mut self, id: usize, by: u64) -> Option<FileChunk> {
         let version = self.version.wrapping_add(1);
-        let known = self.known_mut(id)?;
-        let chunk = known.chunk.as_ref()?;
+        let chunk = self.get(id)?;
         let before = chunk.promise.look_by();
         if by >= before {
             return None;
         }
-        known.version = version;
+        chunk.promise.set_version(version);
         chunk.promise.set(by);
         let token = Token { index: look_index(id), version };
         self.version = version;
@@ -124,14 +62,12 @@ impl<P: Payload> KnownChunks<P> {
     /// dead.
     #[inline]
     pub(crate) fn standing(&self, token: Token) -> Option<u64> {
-        let (id, offset) = locate(token.index);
-        let known = self.known(id)?;
-        let chunk = known.chunk.as_ref()?;
-        if offset != LOOK {
+        let (chunk, offset) = self.chunk(token)?;
+        if !is_look(token) {
             return chunk.slot(offset).standing(token.version);
         }
         let look_by = chunk.promise.look_by();
-        (known.version == token.version && look_by != NEVER).then_some(look_by)
+        (chunk.promise.version() == token.version && look_by != NEVER).then_some(look_by)
     }
 
     /// Like `standing`. The token of a chunk stays live only until its earliest New timeout, which may be
@@ -185,29 +121,27 @@ impl<P: Payload> KnownChunks<P> {
 
     /// A chunk by its number, unless it was dropped.
     #[inline]
-    pub(crate) fn get(&self, id: usize) -> Option<&Arc<Chunk<P>>> {
-        self.known(id)?.chunk.as_ref()
+    pub(crate) fn get(&self, id: usize) -> Option<&Chunk<P>> {
+        self.table.get(id as u32)
     }
 
     /// The chunk of a token, unless it was dropped.
     #[inline]
-    pub(crate) fn chunk(&self, token: Token) -> Option<(&Arc<Chunk<P>>, usize)> {
+    pub(crate) fn chunk(&self, token: Token) -> Option<(&Chunk<P>, usize)> {
         let (id, offset) = locate(token.index);
         Some((self.get(id)?, offset))
     }
 
-    /// The sequence number of a timeout, or the lower bound of those of a chunk, in the high bits; and the number
-    /// of the arena. `None` if the token is dead.
+    /// The sequence number of a timeout, or the lower bound of those of a chunk, in the high bits. `None` if the token
+    /// is dead.
     #[inline]
-    pub(crate) fn order(&self, token: Token) -> Option<(u64, u32)> {
-        let (id, offset) = locate(token.index);
-        let known = self.known(id)?;
-        let chunk = known.chunk.as_ref()?;
-        if offset == LOOK {
-            return (known.version == token.version).then(|| (chunk.from(), known.arena));
+    pub(crate) fn order(&self, token: Token) -> Option<u64> {
+        let (chunk, offset) = self.chunk(token)?;
+        if is_look(token) {
+            return (chunk.promise.version() == token.version).then(|| chunk.from());
         }
         let sequence = chunk.slot(offset).sequence();
-        (version_of(sequence) == token.version).then_some((sequence, known.arena))
+        (version_of(sequence) == token.version).then_some(sequence)
     }
 
     /// Whether the chunk has a live token.
@@ -220,16 +154,25 @@ impl<P: Payload> KnownChunks<P> {
         self.live
     }
 
-    /// Forgets a chunk that was released.
-    pub(crate) fn forget(&mut self, id: u32) {
-        let id = id as usize;
-        self.live -= usize::from(self.is_promised(id));
-        let Some(block) = self.blocks.get_mut(id / BLOCK) else { return };
-        let Some(Block { chunks, count }) = block.as_deref_mut() else { return };
-        *count -= usize::from(chunks[id % BLOCK].chunk.take().is_some());
-        if *count == 0 {
-            *block = None;
+    /// Visits the next `visited` chunks of a pool. Takes the vacant ones out of the timer, except for the few that stay.
+    /// The caller frees them. `None` while another thread reads the table: the worker tries again later.
+    pub(crate) fn release(
+        &mut self,
+        pool: &Pool<Chunk<P>>,
+        visited: usize,
+    ) -> Option<Vec<Arc<Chunk<P>>>> {
+        let (mut removal, mut released) = (self.table.try_removal()?, Vec::new());
+        for _ in 0..visited {
+            let Some(chunk) = pool.pop() else { break };
+            if pool.has_too_many() && chunk.release() {
+                pool.uncount_vacant();
+                self.live -= usize::from(chunk.promise.look_by() != NEVER);
+                released.extend(removal.remove(chunk.id));
+            } else {
+                pool.push(chunk);
+            }
         }
+        Some(released)
     }
 }
 
