@@ -28,7 +28,7 @@ fn schedule(timer: &HashedWheelTimer, count: u64, delay: impl Fn(u64) -> Duratio
 /// The worker takes a queue only once a timeout in it is due.
 fn bring_into_the_wheel(timer: &HashedWheelTimer) {
     // Each time one is due, the worker files as many as it can in a tick.
-    while timer.metrics().queue_depth > 0 {
+    while timer.queue_depth() > 0 {
         timer.new_timeout(|| (), Duration::ZERO).expect("it runs");
         std::thread::sleep(ms(1));
     }

@@ -501,7 +501,7 @@ fn rule_01_an_uncollected_timeout_against_a_handle() {
             let slot = slot.clone();
             spawn(move || cancel_in(&slot))
         };
-        let returned = slot.empty(Phase::Returned).is_some();
+        let returned = slot.empty(Phase::Returned);
         let uncollected = returned && slot.cancel_returned();
         assert!(!returned || slot.take_emptied() == 7);
         let free = returned && slot.unpin(1);

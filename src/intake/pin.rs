@@ -373,14 +373,10 @@ pub(crate) struct EmptiedSlots<P> {
 }
 
 impl<P: Payload> EmptiedSlots<P> {
-    /// Ends the pending timeouts of a chunk. Calls `ended` with whether each had an entry in the wheel.
-    fn of(chunk: &Chunk<P>, end: Phase, mut ended: impl FnMut(bool)) -> Self {
-        let mut slots = 0;
-        for (offset, slot) in chunk.slots().enumerate() {
-            let Some(emptied) = slot.empty(end) else { continue };
-            ended(emptied.filed);
-            slots |= 1 << offset;
-        }
+    /// Ends the pending timeouts of a chunk.
+    fn of(chunk: &Chunk<P>, end: Phase) -> Self {
+        let slots = chunk.slots().enumerate();
+        let slots = slots.map(|(offset, slot)| u64::from(slot.empty(end)) << offset).sum();
         Self { chunk: ChunkPointer::of(chunk), slots }
     }
 
@@ -417,19 +413,15 @@ impl<P: Payload> Shared<Chunk<P>> {
         // In the order of the numbers: about that of their memory, and that of the deadlines.
         self.table.for_each(|chunk| {
             let end = if chunk.internal { Phase::Cancelled } else { end };
-            let (mut count, mut unqueued) = (0, 0);
-            let emptied = EmptiedSlots::of(chunk, end, |filed| {
-                count += 1;
-                unqueued += u64::from(!filed);
-            });
+            let emptied = EmptiedSlots::of(chunk, end);
             chunk.close();
+            let count = emptied.slots.count_ones();
             if !chunk.internal {
                 self.gate.ended(count as usize);
             }
             let counts = self.counts.of(chunk.internal);
             let ends = if end == Phase::Returned { &counts.returned } else { &counts.cancelled };
-            ends.add_shared(count);
-            counts.unqueued.add_shared(unqueued);
+            ends.add_shared(count.into());
             ended(chunk, emptied);
         });
         self.pools.iter().for_each(Pool::clear);

@@ -204,21 +204,6 @@ pub(crate) enum Claim<C> {
 pub(crate) struct Claimed<P> {
     pub(crate) payload: P,
     pub(crate) deadline: u64,
-    /// Whether it had an entry in the wheel.
-    pub(crate) filed: bool,
-}
-
-impl<P> Claimed<P> {
-    #[inline]
-    fn of((payload, was): (P, State)) -> Self {
-        Self { payload, deadline: was.rounded(), filed: was.is(Phase::Filed) }
-    }
-}
-
-/// A timeout that a stop has ended. Its payload is still in its slot.
-pub(super) struct Emptied {
-    /// Whether it had an entry in the wheel.
-    pub(super) filed: bool,
 }
 
 /// A pending timeout that was taken back. Its payload and its live pin belong to the caller.
@@ -451,19 +436,20 @@ impl<P> Slot<P> {
                 return Claim::NotYet { deadline: state.deadline(), filed: state.is(Phase::Filed) };
             }
             match self.exchange(state, state.with(Phase::Running)) {
-                Ok(()) => return Claim::Due(Claimed::of((self.take(), state))),
+                Ok(()) => {
+                    return Claim::Due(Claimed { payload: self.take(), deadline: state.rounded() });
+                }
                 Err(now) => state = now,
             }
         }
         Claim::Dead
     }
 
-    /// Ends a pending timeout for a stop, as Returned or Cancelled. Its live pin and its payload, which stays
-    /// in the cell, then belong to the caller.
+    /// Ends a pending timeout for a stop, as Returned or Cancelled. If it does, its live pin and its payload, which
+    /// stays in the cell, then belong to the caller.
     #[inline]
-    pub(super) fn empty(&self, end: Phase) -> Option<Emptied> {
-        let was = self.end_in_place(end).ok()?;
-        Some(Emptied { filed: was.is(Phase::Filed) })
+    pub(super) fn empty(&self, end: Phase) -> bool {
+        self.end_in_place(end).is_ok()
     }
 
     /// The payload of a timeout that was emptied. Only its `Emptied` calls it, at its end.

@@ -59,29 +59,14 @@ impl Counts {
         if internal { &self.internals } else { &self.by_others }
     }
 
-    /// Counts timeouts that the worker has filed.
-    pub(crate) fn filed(&self, internal: bool, n: usize) {
-        if internal {
-            self.internals.filed.add_shared(n as u64);
-        } else {
-            self.by_worker.filed.add(n as u64);
-        }
-    }
-
-    /// Counts a timeout that the worker has claimed. `filed` says whether it was Filed.
+    /// Counts a timeout that the worker has claimed.
     #[inline]
-    pub(crate) fn claimed(&self, internal: bool, filed: bool) {
+    pub(crate) fn claimed(&self, internal: bool) {
         if internal {
-            return self.claimed_internal(filed);
+            self.internals.expired.add_shared(1);
+        } else {
+            self.by_worker.expired.add(1);
         }
-        self.by_worker.expired.add(1);
-        self.by_worker.unqueued.add(u64::from(!filed));
-    }
-
-    #[cold]
-    fn claimed_internal(&self, filed: bool) {
-        self.internals.expired.add_shared(1);
-        self.internals.unqueued.add_shared(u64::from(!filed));
     }
 
     /// All tallies of users' timeouts.

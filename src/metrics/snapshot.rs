@@ -56,9 +56,6 @@ pub struct Metrics {
     pub refused: u64,
     /// Jobs that the executor dropped without running them; also counted as cancelled.
     pub abandoned: u64,
-    /// Pending timeouts that are not in the wheel. They wait in their slots until shortly before they are due,
-    /// so a large number is normal.
-    pub queue_depth: u64,
     /// Slots for timeouts, both used and free. Each takes 40 bytes.
     pub slots: u64,
     /// Passes that reached the drain cap: they had more timeouts to put into the wheel than one pass may.

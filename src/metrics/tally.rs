@@ -68,12 +68,6 @@ pub(crate) struct Tally {
     pub(crate) returned: Count,
     /// Timeouts that a stop returned and no caller collected.
     pub(crate) uncollected: Count,
-    /// Timeouts that became New again after they were scheduled.
-    pub(crate) renewed: Count,
-    /// Timeouts that were filed in the wheel.
-    pub(crate) filed: Count,
-    /// Timeouts that left the phase New without being filed.
-    pub(crate) unqueued: Count,
     /// Entries that became dead in the wheel. This only says when to consider a sweep.
     pub(crate) died: Count,
 }
@@ -86,10 +80,10 @@ impl Tally {
         }
     }
 
-    fn all(&self) -> [&Count; 15] {
+    fn all(&self) -> [&Count; 12] {
         let Self { scheduled, taken_back, rejected, rearmed, rescheduled, expired, .. } = self;
         let Self { withdrawn, abandoned, cancelled, returned, uncollected, .. } = self;
-        let Self { renewed, filed, unqueued, died, .. } = self;
+        let died = &self.died;
         [
             scheduled,
             taken_back,
@@ -102,9 +96,6 @@ impl Tally {
             cancelled,
             returned,
             uncollected,
-            renewed,
-            filed,
-            unqueued,
             died,
         ]
     }
@@ -115,8 +106,6 @@ impl Tally {
 pub(crate) struct Totals {
     begun: u64,
     ended: u64,
-    queued: u64,
-    unqueued: u64,
 }
 
 impl Totals {
@@ -124,24 +113,17 @@ impl Totals {
     pub(crate) fn of<'a>(tallies: impl Iterator<Item = &'a Tally> + Clone) -> Self {
         let mut totals = Self::default();
         for tally in tallies.clone() {
-            let Tally { taken_back, expired, cancelled, returned, filed, unqueued, .. } = tally;
+            let Tally { taken_back, expired, cancelled, returned, .. } = tally;
             totals.ended += sum([taken_back, expired, cancelled, returned]);
-            totals.unqueued += sum([filed, unqueued]);
         }
-        for Tally { scheduled, rearmed, renewed, .. } in tallies {
-            let scheduled = scheduled.get();
-            totals.begun += scheduled + rearmed.get();
-            totals.queued += scheduled + renewed.get();
+        for Tally { scheduled, rearmed, .. } in tallies {
+            totals.begun += sum([scheduled, rearmed]);
         }
         totals
     }
 
     pub(crate) fn pending(&self) -> u64 {
         self.begun.saturating_sub(self.ended)
-    }
-
-    pub(crate) fn queued(&self) -> u64 {
-        self.queued.saturating_sub(self.unqueued)
     }
 }
 
@@ -165,7 +147,6 @@ impl Metrics {
             self.scheduled = self.scheduled.wrapping_sub(taken_back);
             self.rescheduled += tally.rescheduled.get();
         }
-        self.queue_depth = Totals::of(tallies.clone()).queued();
         for tally in tallies {
             self.scheduled = self.scheduled.wrapping_add(tally.scheduled.get());
             self.rearmed += tally.rearmed.get();

@@ -85,7 +85,7 @@ impl ManualClock {
     /// With the inline executor, their tasks have all run by then. A task that runs during the jump
     /// sees the time at the jump's end, and delays that it schedules count from there. A jump of
     /// zero makes each worker do one more pass, in which it expires everything that is due by
-    /// now. Timeouts that are not due may [wait outside the wheel](crate::Metrics::queue_depth). In
+    /// now. Timeouts that are not due may [wait outside the wheel](crate::HashedWheelTimer::queue_depth). In
     /// a task on the worker of any timer, and for timers of the parent of a forked process, `advance` moves
     /// the time and does not wait. The time saturates after 584 years.
     pub fn advance(&self, by: Duration) {

@@ -10,7 +10,6 @@ use crate::base::catch_panic;
 use crate::base::logging::warning;
 use crate::intake::shared::Gate;
 use crate::intake::{Armed, Cancel, Moved, Phase, Pin, Slot, TakenBack};
-use crate::metrics::Counts;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::time::{Duration, Instant};
@@ -124,7 +123,7 @@ impl Timeout {
         timer.gate.ended(1);
         let died = this_thread::count(timer, |counter| {
             counter.add(|tally| &tally.cancelled);
-            counter.add(|tally| if filed { &tally.died } else { &tally.unqueued }).get()
+            if filed { counter.add(|tally| &tally.died).get() } else { 0 }
         });
         if filed {
             timer.entry_died(died);
@@ -218,12 +217,7 @@ impl Timeout {
         self.move_to(deadline, |moved| {
             let died = this_thread::count(&self.0.chunk().timer, |counter| {
                 counter.add(|tally| &tally.rescheduled);
-                if moved == Moved::LeftEntry {
-                    counter.add(|tally| &tally.renewed);
-                    counter.add(|tally| &tally.died).get()
-                } else {
-                    0
-                }
+                if moved == Moved::LeftEntry { counter.add(|tally| &tally.died).get() } else { 0 }
             });
             if moved == Moved::LeftEntry {
                 self.0.chunk().timer.entry_died(died);
@@ -295,13 +289,9 @@ impl Timeout {
     }
 
     /// Counts a timeout that was taken back before it has run.
-    pub(super) fn count_taken_back(&self, filed: bool) {
+    pub(super) fn count_taken_back(&self) {
         let chunk = self.0.chunk();
-        chunk.timer.count(|counts| {
-            let counts = counts.of(chunk.internal);
-            counts.taken_back.add_shared(1);
-            counts.unqueued.add_shared(u64::from(!filed));
-        });
+        chunk.timer.count(|counts| counts.of(chunk.internal).taken_back.add_shared(1));
     }
 
     /// Cancels a timeout that went on after a run although its timer was closed meanwhile. The caller
@@ -309,10 +299,7 @@ impl Timeout {
     #[cold]
     pub(super) fn cancel_late(&self, taken: TakenBack<Erased>) {
         self.gate().ended(1);
-        self.0.chunk().timer.count(|Counts { by_others, .. }| {
-            by_others.cancelled.add_shared(1);
-            by_others.unqueued.add_shared(u64::from(!taken.filed));
-        });
+        self.0.chunk().timer.count(|counts| counts.by_others.cancelled.add_shared(1));
         self.tell_cancelled(taken.payload);
     }
 }

@@ -67,8 +67,6 @@ impl Internal {
             if filed {
                 internals.died.add_shared(1);
                 timer.entry_died(internals.died.get());
-            } else {
-                internals.unqueued.add_shared(1);
             }
         });
         self.0.tell_cancelled(payload);
@@ -80,7 +78,6 @@ impl Internal {
         let moved = self.0.move_to(timer.gate.time.nanos_at(deadline), |moved| {
             if moved == Moved::LeftEntry {
                 timer.count(|Counts { internals, .. }| {
-                    internals.renewed.add_shared(1);
                     internals.died.add_shared(1);
                     timer.entry_died(internals.died.get());
                 });

@@ -156,10 +156,7 @@ fn go_on_elsewhere(runner: &mut Runner<Erased>, task: Erased, when: When) {
     let Some(token) = go_on(runner, task, due.deadline(), phase) else { return };
     if let Some(shared) = timer_of(runner).shared() {
         match due {
-            Due::At(deadline) => {
-                shared.counts.by_others.renewed.add_shared(1);
-                runner.pin().chunk().announce_moved(deadline);
-            }
+            Due::At(deadline) => runner.pin().chunk().announce_moved(deadline),
             Due::Missed(deadline) => shared.catch_up(CatchUp { token, deadline }),
             Due::AfterClock(delay) => shared.wait_for_clock(token, delay),
         }

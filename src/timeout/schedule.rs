@@ -7,7 +7,6 @@ use super::handle::Timeout;
 use super::task::TimerTask;
 use super::this_thread::with_owner;
 use crate::intake::{Armed, CatchUp, Chunk, Owner, Runs};
-use crate::metrics::Tally;
 
 /// Why a task was not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +139,7 @@ pub(super) fn refused(timer: &Link, internal: bool) -> Refusal {
 #[inline]
 fn submit(owner: &Owner<Erased>, offset: usize, deadline: u64, admit: Admit) {
     if admit == Admit::AtOnce {
-        let entry = file_directly(owner.chunk(), offset, &owner.tally);
+        let entry = file_directly(owner.chunk(), offset);
         if let Some((entry, shared)) = entry.zip(owner.home.timer.shared()) {
             shared.catch_up(entry);
         }
@@ -151,9 +150,8 @@ fn submit(owner: &Owner<Erased>, offset: usize, deadline: u64, admit: Admit) {
 
 /// Files a slot that was just armed, and returns its entry, which bypasses the pending queue. `None` if
 /// a stop has already ended the timeout.
-fn file_directly(chunk: &Chunk<Erased>, offset: usize, tally: &Tally) -> Option<CatchUp> {
+fn file_directly(chunk: &Chunk<Erased>, offset: usize) -> Option<CatchUp> {
     let (deadline, version) = chunk.slot(offset).file()?;
-    tally.filed.add_shared(1); // shared, because the worker also counts internal timeouts here
     Some(CatchUp { token: chunk.token(offset, version), deadline })
 }
 
@@ -166,7 +164,7 @@ fn take_back<T: TimerTask>(timeout: Timeout) -> Result<Timeout, (T, Refusal)> {
         timeout.cancel_late(taken);
         return Ok(timeout);
     }
-    timeout.count_taken_back(taken.filed);
+    timeout.count_taken_back();
     Err((taken.payload.into_type(), Refusal::Closed))
 }
 

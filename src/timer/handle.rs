@@ -273,6 +273,24 @@ impl HashedWheelTimer {
         self.shared().counts.totals().pending() as usize
     }
 
+    /// The number of pending timeouts that are not in the wheel. They wait in their slots until shortly before they are
+    /// due, so a large number is normal.
+    ///
+    /// O(slots), like [`next_deadline`](Self::next_deadline). It can miss what other threads do meanwhile.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let timer = wheelwork::HashedWheelTimer::new()?;
+    /// timer.new_timeout(|| (), Duration::from_secs(30))?;
+    /// assert_eq!(timer.queue_depth(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn queue_depth(&self) -> usize {
+        self.0.control.queue_depth()
+    }
+
     /// A snapshot of the timer's counters.
     ///
     /// # Examples

@@ -33,7 +33,6 @@ impl HashedWheelTimer {
     /// | `wheelwork_wakeups_total` | counter | wake-ups of the worker |
     /// | `wheelwork_sweeps_total` | counter | sweeps of the wheel for dead entries |
     /// | `wheelwork_pending` | gauge | pending timeouts |
-    /// | `wheelwork_queue_depth` | gauge | pending timeouts not yet in the wheel |
     /// | `wheelwork_slots` | gauge | slots for timeouts, used and free |
     /// | `wheelwork_lateness_seconds` | histogram | from a deadline to the executor |
     /// | `wheelwork_lateness_max_seconds` | gauge | the greatest lateness so far |
@@ -98,7 +97,6 @@ fn publish(timer: &Publication, metrics: Metrics, recent: &Lateness) {
         panicked,
         refused,
         abandoned,
-        queue_depth,
         slots,
         passes_with_backlog,
         ticks_skipped,
@@ -129,7 +127,6 @@ fn publish(timer: &Publication, metrics: Metrics, recent: &Lateness) {
         timer.counter(name, help, value);
     }
     timer.gauge("wheelwork_pending", "Pending timeouts.", pending);
-    timer.gauge("wheelwork_queue_depth", "Pending timeouts not yet in the wheel.", queue_depth);
     timer.gauge("wheelwork_slots", "Slots for timeouts, used and free.", slots);
     timer.histogram(
         "wheelwork_lateness_seconds",

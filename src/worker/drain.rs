@@ -81,7 +81,6 @@ impl<W: Exact> Worker<W> {
                 filed += 1;
             }
         }
-        control.shared.counts.filed(chunk.internal, filed);
         self.look_by(id, next);
         filed
     }

@@ -142,11 +142,11 @@ impl<W: Exact> Worker<W> {
             return Claim::Dead;
         };
         let claim = chunk.claim(offset, token.version, due.start);
-        if let Claim::Due((claimed, _)) = &claim {
+        if matches!(claim, Claim::Due(_)) {
             if !chunk.internal {
                 control.shared.gate.ended(1); // first, so whoever sees it ended also sees the freed permit
             }
-            control.shared.counts.claimed(chunk.internal, claimed.filed);
+            control.shared.counts.claimed(chunk.internal);
         }
         claim
     }

@@ -67,7 +67,7 @@ pub(crate) struct Worker<W> {
     freed: Collected<Erased>,
     /// The index of the slot that was prefetched last.
     prefetched: u32,
-    /// WorkerTable of missed runs of inline tasks, which the next pass files.
+    /// Entries of missed runs of inline tasks, which the next pass files.
     missed: Vec<CatchUp>,
     /// The number of runs, and of chunks filed, since the last check whether a sweep is worth its cost.
     ran: u64,

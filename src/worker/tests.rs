@@ -183,7 +183,7 @@ fn rule_04_a_sweep_drops_dead_entries_and_nothing_else() {
     assert_eq!((left.len(), a.named(&left), b.named(&left)), (910, 10, 900));
 }
 
-/// WorkerTable that die in a bucket behind the sweep are left for the next sweep.
+/// Entries that die in a bucket behind the sweep are left for the next sweep.
 #[test]
 fn rule_04_a_sweep_outrun_by_cancels_is_followed_by_another() {
     const EACH: usize = LOOKUPS_PER_PASS - 100; // one pass sweeps only one bucket
@@ -664,20 +664,7 @@ fn rule_04_a_timeout_that_goes_on_frees_its_slot_in_the_end() {
     assert_eq!(producer.slot(0).phase(), Phase::Free);
 }
 
-/// A filed timeout has already left the queue. Its expiry does not decrease the queue depth again.
-#[test]
-fn an_expiry_does_not_change_the_queue_depth() {
-    let mut worker = worker();
-    let mut producer = Producer::of(&worker);
-    producer.schedule(3);
-    file_all(&mut worker);
-    worker.expire(DUE * TICK);
-    producer.schedule_at(2 * DUE, 2);
-    let metrics = worker.shared().counts.snapshot();
-    assert_eq!((metrics.expired, metrics.queue_depth), (3, 2));
-}
-
-/// WorkerTable that catch up in one pass are expired in the order of their ticks.
+/// Entries that catch up in one pass are expired in the order of their ticks.
 #[test]
 fn rule_07_runs_that_catch_up_run_in_the_order_of_ticks() {
     let mut worker = worker();

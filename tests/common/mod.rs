@@ -65,11 +65,11 @@ pub fn manual_with(builder: Builder) -> (HashedWheelTimer, ManualClock) {
 pub fn into_the_wheel(timer: &HashedWheelTimer, clock: &ManualClock) {
     for _ in 0..LOOKS {
         one_look(timer, clock);
-        if timer.metrics().queue_depth == 0 {
+        if timer.queue_depth() == 0 {
             return;
         }
     }
-    panic!("{} timeouts are not in the wheel", timer.metrics().queue_depth);
+    panic!("{} timeouts are not in the wheel", timer.queue_depth());
 }
 
 /// Lets the worker look at the timeouts that this thread scheduled last.
@@ -89,7 +89,7 @@ pub fn partly_in_the_wheel(
     count: u64,
     mut schedule: impl FnMut(u64) -> Timeout,
 ) -> Vec<Timeout> {
-    let before = timer.metrics().queue_depth;
+    let before = timer.queue_depth();
     let timeouts = (0..count).map(|n| {
         if n % 25 == 0 {
             timer.new_timeout(|| (), Duration::ZERO).expect("a timer that runs");
@@ -98,7 +98,7 @@ pub fn partly_in_the_wheel(
     });
     let timeouts = timeouts.collect();
     clock.advance(timer.tick_duration());
-    let left = timer.metrics().queue_depth - before;
+    let left = (timer.queue_depth() - before) as u64;
     assert!(left < count * 2 / 3, "{left} of {count} are not in the wheel");
     timeouts
 }

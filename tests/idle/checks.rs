@@ -22,7 +22,7 @@ fn counting() -> (HashedWheelTimer, ManualClock, Record<()>) {
 /// Asserts that no count and no metric of the timer shows anything.
 fn assert_nothing_is_counted(timer: &HashedWheelTimer) {
     let m = timer.metrics();
-    let begun = [m.scheduled, m.rearmed, m.rescheduled, m.rejected, m.queue_depth];
+    let begun = [m.scheduled, m.rearmed, m.rescheduled, m.rejected, timer.queue_depth() as u64];
     let ended = [m.expired, m.cancelled, m.returned, m.abandoned, m.lateness.count()];
     assert_eq!((begun, ended), ([0; 5], [0; 5]), "{m:?}");
     assert_eq!((m.pending, timer.pending_timeouts()), (0, 0));

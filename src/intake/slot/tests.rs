@@ -84,18 +84,6 @@ fn a_slot_that_had_too_many_pins_is_never_free() {
     assert_eq!(slot.phase(), Phase::Cancelled);
 }
 
-/// An old entry can match the slot's next timeout while that is still New.
-#[test]
-fn a_claim_reports_whether_the_timeout_was_filed() {
-    for files in [true, false] {
-        let slot = armed(80);
-        let version = slot.version();
-        assert!(!files || slot.file().is_some());
-        let Claim::Due(claimed) = slot.claim(version, 80) else { panic!("not due") };
-        assert_eq!((claimed.payload, claimed.filed), (7, files));
-    }
-}
-
 #[test]
 fn pulling_forward_leaves_a_dead_entry() {
     let slot = armed(80);

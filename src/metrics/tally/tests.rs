@@ -6,23 +6,21 @@ fn counted(tallies: &[Tally]) -> Metrics {
     let Metrics { scheduled, rearmed, expired, cancelled, returned, pending, .. } = metrics;
     assert_eq!(scheduled + rearmed, expired + cancelled + returned + pending, "{metrics:?}");
     assert_eq!(Totals::of(tallies.iter()).pending(), pending);
-    assert_eq!(Totals::of(tallies.iter()).queued(), metrics.queue_depth);
     metrics
 }
 
-/// Ten timeouts were scheduled, and five of them were filed.
+/// Ten timeouts were scheduled.
 fn ten() -> [Tally; 3] {
     let tallies = [(); 3].map(|()| Tally::default());
     tallies[0].scheduled.add(6);
     tallies[1].scheduled.add_shared(4);
-    tallies[2].filed.add(5);
     tallies
 }
 
 #[test]
 fn rule_01_pending_is_the_sum_of_all_tallies() {
     let metrics = counted(&ten());
-    assert_eq!((metrics.scheduled, metrics.pending, metrics.queue_depth), (10, 10, 5));
+    assert_eq!((metrics.scheduled, metrics.pending), (10, 10));
 }
 
 #[test]
@@ -59,11 +57,6 @@ fn rule_01_a_timeout_that_goes_on_is_pending_again() {
     tallies[1].rearmed.add_shared(1);
     let metrics = counted(&tallies);
     assert_eq!((metrics.expired, metrics.rearmed, metrics.pending), (1, 1, 10));
-    assert_eq!(metrics.queue_depth, 5);
-    tallies[1].renewed.add_shared(1);
-    assert_eq!(counted(&tallies).queue_depth, 6, "the renewed timeout is queued");
-    tallies[0].unqueued.add(2);
-    assert_eq!(counted(&tallies).queue_depth, 4);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::emptying::empty;
 use super::progress::Progress;
 use crate::base::logging::warning;
 use crate::base::sync::{Arc, thread_local};
-use crate::intake::Slot;
+use crate::intake::{Phase, Slot};
 use crate::time::tick::NEVER;
 use crate::time::{FollowingTimer, Jobs};
 use crate::timeout::{Calls, Internals, Link, SharedRef, Unprocessed};
@@ -89,6 +89,16 @@ impl Control {
             earliest = next.map_or(earliest, |next| next.min(earliest));
         });
         Some(earliest).filter(|&deadline| deadline != NEVER)
+    }
+
+    /// The number of pending timeouts that are not in the wheel.
+    pub(crate) fn queue_depth(&self) -> usize {
+        let mut depth = 0;
+        self.shared.table.for_each(|chunk| {
+            let new = |slot: &&Slot<_>| slot.phase() == Phase::New;
+            depth += if chunk.internal { 0 } else { chunk.slots().filter(new).count() };
+        });
+        depth
     }
 
     /// The type of the task that the worker is busy with, and since when.

@@ -50,7 +50,6 @@ fn counters(m: &Metrics) -> [(&'static str, u64); 16] {
         ("wakeups_total", m.wakeups),
         ("sweeps_total", m.sweeps),
         ("pending", m.pending),
-        ("queue_depth", m.queue_depth),
         ("slots", m.slots),
     ]
 }
