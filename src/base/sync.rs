@@ -231,10 +231,6 @@ mod model {
             self.0.lock().len()
         }
 
-        pub(crate) fn is_empty(&self) -> bool {
-            self.len() == 0
-        }
-
         pub(crate) fn capacity(&self) -> usize {
             self.1
         }

@@ -212,7 +212,7 @@ impl<T: Send + 'static> Shard<T> {
         let epoch = contents.epoch + 1;
         let check = Check { shard: Some(self.clone()), epoch };
         let at_once = is_left || continues_search;
-        let (tick, admit) = if at_once { (present, Admit::AtOnce) } else { (next, Admit::Once) };
+        let (tick, admit) = if at_once { (present, Admit::DueNow) } else { (next, Admit::Once) };
         match self.schedule(check, tick, admit) {
             Ok(timeout) => {
                 contents.epoch = epoch;

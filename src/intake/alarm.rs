@@ -106,7 +106,7 @@ impl Alarm {
         }
     }
 
-    /// Wakes the worker for any other reason: a wanted sweep or release, an entry that catches up, a stop, a
+    /// Wakes the worker for any other reason: a wanted sweep or release, a timeout that is due now, a stop, a
     /// moved clock.
     pub(crate) fn call(&self) {
         self.parker.unpark();

@@ -51,6 +51,11 @@ use crate::base::prefetch::prefetch;
 use crate::base::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering, fence};
 use crate::wheel::Token;
 
+#[cfg(not(all(test, loom)))]
+type Alive = ();
+#[cfg(all(test, loom))]
+use model::Alive;
+
 /// The number of slots in a chunk. A model has two, so that it explores the protocols and not the slots.
 pub(crate) const SLOTS: usize = if cfg!(loom) { 2 } else { 62 };
 
@@ -116,8 +121,8 @@ pub(crate) struct Chunk<P> {
     /// Whether its timeouts are the crate's own. No public count, limit or stop includes them.
     pub(crate) internal: bool,
     pub(crate) timer: Link<Self>,
-    #[cfg(all(test, loom))]
-    pub(super) alive: model::Alive,
+    /// Notices a use after the end, in the models.
+    pub(super) _alive: Alive,
     slots: [Slot<P>; SLOTS],
 }
 
@@ -135,12 +140,11 @@ impl<P: Send + Sync + 'static> Chunk<P> {
             pool,
             internal: pool == shared.pools.len() - 1,
             timer: Link::to(shared),
-            #[cfg(all(test, loom))]
-            alive: model::Alive::new(),
+            _alive: Alive::default(),
             slots: std::array::from_fn(|_| Slot::new()),
         });
         #[cfg(all(test, loom))]
-        model::Alive::keep_memory_of(&chunk);
+        Alive::keep_memory_of(&chunk);
         *chunk.me.lock() = Some(chunk.clone());
         shared.table.insert(id, chunk.clone());
         fence(Ordering::SeqCst); // pairs with the fence of the closing
@@ -269,7 +273,7 @@ impl<P> Chunk<P> {
     pub(crate) fn counted(&self) -> Option<Arc<Self>> {
         let me = self.me.lock().clone();
         #[cfg(all(test, loom))]
-        self.alive.check();
+        self._alive.check();
         me
     }
 
@@ -317,6 +321,14 @@ impl<P> Chunk<P> {
         if deadline < self.promise.look_by() {
             self.want_look(deadline);
         }
+    }
+
+    /// Announces a slot like `announce_moved` that is due by now: a missed run, or an internal timeout of this tick. It
+    /// runs in the worker's present pass, in its own tick's turn, unless the tick ends first. Then it runs in the next pass.
+    #[cold]
+    pub(crate) fn announce_due(&self, deadline: u64) {
+        self.announce_moved(deadline);
+        self.timer.shared().into_iter().for_each(|shared| shared.tell_due());
     }
 
     /// Makes the worker look at the chunk by the deadline. Wakes it if it would sleep beyond that.

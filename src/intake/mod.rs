@@ -11,18 +11,13 @@
 //! - `table`: all chunks, by number
 //! - `pending`: the pending queue, by which the worker learns of new timeouts
 //! - `alarm`: when a producer wakes the worker
-//! - `catch_up`: timeouts that must run at once
-//! - `clock_wait`: timeouts whose delay begins when the clock can be read again
-//! - `sweep_request`: when the worker sweeps dead entries out of the wheel
 //! - `limit`: the limit of pending timeouts
 //! - `shared`: what all parts of one timer share: the gate, which each handle keeps, with the clock; and the rest,
-//!   which goes with the timer: the chunks, the queues, the requests and the counts
+//!   which goes with the timer: the chunks, the queues, the requests of the worker's work, and the counts
 //! - `test_producer`: a thread that schedules, for the tests
 
 pub(crate) mod alarm;
-mod catch_up;
 mod chunk;
-mod clock_wait;
 mod limit;
 #[cfg(all(test, loom))]
 mod model;
@@ -34,20 +29,17 @@ mod pool;
 pub(crate) mod shared;
 #[allow(unsafe_code)] // the file explains why
 mod slot;
-mod sweep_request;
 #[allow(unsafe_code)] // the file explains why
 mod table;
 #[cfg(all(test, not(any(loom, shuttle))))]
 pub(crate) mod test_producer;
 
-pub(crate) use catch_up::CatchUp;
 pub(crate) use chunk::{Chunk, SLOTS, is_look, locate, look_index};
 pub(crate) use owner::{Home, Owner};
 pub(crate) use pin::{Armed, Collected, Emptied, EmptiedSlots, FreeSlots, Payload, Pin, Runner};
 pub(crate) use pool::Pool;
-pub(crate) use shared::Shared;
+pub(crate) use shared::{DEAD_ALLOWED, DEAD_PER_CHECK, Shared};
 pub(crate) use slot::{
     Cancel, Claim, Claimed, Moved, Phase, Runs, Slot, TakenBack, UNKNOWN, version_of,
 };
-pub(crate) use sweep_request::{DEAD_ALLOWED, DEAD_PER_CHECK};
 pub(crate) use table::{MAX_CHUNKS, WorkerTable};

@@ -58,7 +58,7 @@ impl<P> ChunkPointer<P> {
         // chunk was not dropped.
         let chunk = unsafe { self.0.as_ref() };
         #[cfg(all(test, loom))]
-        chunk.alive.check();
+        chunk._alive.check();
         chunk
     }
 
@@ -174,7 +174,7 @@ impl<P> Armed<P> {
         self.chunk.get()
     }
 
-    #[inline]
+    #[cfg(all(test, not(any(loom, shuttle))))]
     pub(crate) fn offset(&self) -> usize {
         self.offset
     }

@@ -18,10 +18,10 @@ use crate::base::spread::core_count;
 use crate::base::sync::{
     Arc, AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, SegQueue, fence,
 };
-use crate::metrics::Counts;
+use crate::metrics::{Counts, Totals};
 use crate::time::Timebase;
 use crate::time::tick::{DEADLINE_STEP, TickScale};
-use crate::wheel::Token;
+use crate::wheel::{Token, is_sweep_worth_it};
 use std::num::NonZeroUsize;
 use std::sync::Weak;
 
@@ -33,6 +33,13 @@ const CANCELS: u8 = 2;
 
 /// A thread has begun to empty the slots.
 const EMPTIED: u8 = 4;
+
+/// Up to this number of dead entries, a sweep is not worth its cost. A wheel with more buckets than
+/// this allows one dead entry per bucket.
+pub(crate) const DEAD_ALLOWED: usize = 4096;
+
+/// A thread checks whether a sweep is worth its cost once per this number of dead entries.
+pub(crate) const DEAD_PER_CHECK: u64 = 1024;
 
 /// A timer's clock, closing and limit. See the head.
 pub(crate) struct Gate {
@@ -59,17 +66,16 @@ pub(crate) struct Shared<T> {
     /// One for each core. The last one is that of internal timeouts.
     pub(crate) pools: Box<[Pool<T>]>,
     pub(super) sequence: Sequence,
-    /// See `sweep_request`.
-    pub(super) sweep_requested: AtomicBool,
+    sweep_requested: AtomicBool,
     release_requested: AtomicBool,
     /// The number of buckets of the wheel.
-    pub(super) buckets: usize,
+    buckets: usize,
     /// The number of entries in the wheel after the worker's last pass, without the promised looks.
-    pub(super) entries: AtomicUsize,
-    /// See `catch_up`.
-    pub(super) catching_up: SegQueue<(Token, u64)>,
-    /// See `clock_wait`.
-    pub(super) waiting_for_clock: SegQueue<(Token, u64)>,
+    entries: AtomicUsize,
+    /// A timeout that is due by now was announced. See `Chunk::announce_due`.
+    due_now: AtomicBool,
+    /// Entries of timeouts, each with the delay that begins when the clock can be read again.
+    waiting_for_clock: SegQueue<(Token, u64)>,
 }
 
 /// The first sequence number that no owner has. It has a cache line of its own, because all owners write it.
@@ -135,6 +141,17 @@ impl<T> Link<T> {
         self.count(|counts| counts.worker.task_panicked());
     }
 
+    /// Requests a sweep if one is worth its cost. The caller has left a dead entry in the wheel and counted
+    /// it; `died` is that count.
+    #[inline]
+    pub(crate) fn entry_died(&self, died: u64) {
+        if died % DEAD_PER_CHECK == 0 {
+            if let Some(shared) = self.shared() {
+                shared.request_sweep();
+            }
+        }
+    }
+
     /// The present, where a panic of the clock must not reach the caller: at the end of a run. `None` if the clock
     /// panics, which is counted.
     pub(crate) fn now_contained(&self) -> Option<u64> {
@@ -178,7 +195,7 @@ impl<T: Send + Sync> Shared<T> {
             release_requested: AtomicBool::new(false),
             buckets,
             entries: AtomicUsize::new(0),
-            catching_up: SegQueue::new(),
+            due_now: AtomicBool::new(false),
             waiting_for_clock: SegQueue::new(),
         };
         (Arc::new(Box::new(shared)), worker)
@@ -209,6 +226,25 @@ impl<T> Shared<T> {
         warning!([timer = timer], "{timer}: the clock panicked");
     }
 
+    /// Tells the worker of a timeout that was announced, and is due by now. The fence is step 2 of a producer while its
+    /// timer is closed (see `worker/end`).
+    pub(super) fn tell_due(&self) {
+        self.due_now.store(true, Ordering::Release); // the worker then finds the announcement
+        fence(Ordering::SeqCst);
+        if !self.alarm.parker().is_current_thread() {
+            self.alarm.call();
+        }
+    }
+
+    pub(crate) fn is_due_now(&self) -> bool {
+        self.due_now.load(Ordering::Relaxed)
+    }
+
+    /// The worker takes in the pending queue next.
+    pub(crate) fn begin_due(&self) {
+        self.due_now.swap(false, Ordering::Acquire);
+    }
+
     /// Wakes the worker for a release, if the pool is worth one.
     pub(super) fn consider_release(&self, pool: &Pool<T>) {
         // Release: a release that begins later finds what the caller has counted.
@@ -229,6 +265,77 @@ impl<T> Shared<T> {
     pub(crate) fn begin_release(&self) {
         // A swap, so that the worker reads the pools after it.
         self.release_requested.swap(false, Ordering::Acquire);
+    }
+}
+
+/// Requests of a sweep, by which the worker drops dead entries from the wheel. A count decides only when a sweep pays, and
+/// never whether a timeout runs.
+impl<T> Shared<T> {
+    /// Wakes the worker for a sweep if one is worth its cost.
+    fn request_sweep(&self) {
+        if self.is_sweep_worth_it() && !self.sweep_requested.swap(true, Ordering::Relaxed) {
+            self.alarm.call();
+        }
+    }
+
+    /// Whether a sweep is worth its cost. False if another thread uses the list of tallies: there is
+    /// another chance after `DEAD_PER_CHECK` more entries.
+    fn is_sweep_worth_it(&self) -> bool {
+        let pending = self.counts.try_with_tallies(Totals::pending);
+        let entries = self.entries.load(Ordering::Relaxed);
+        pending.is_some_and(|pending| {
+            is_sweep_worth_it(entries, pending as usize, DEAD_ALLOWED.max(self.buckets))
+        })
+    }
+
+    /// The worker tells how many entries its wheel has, without the promised looks at chunks.
+    pub(crate) fn set_entries(&self, entries: usize) {
+        self.entries.store(entries, Ordering::Relaxed);
+    }
+
+    /// Requests a sweep if one is worth its cost. Only the worker calls it: at the end of a sweep, and when
+    /// fewer timeouts are pending, or it has filed chunks again.
+    pub(crate) fn consider_sweep(&self) {
+        self.sweep_requested.store(self.is_sweep_worth_it(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_sweep_requested(&self) -> bool {
+        self.sweep_requested.load(Ordering::Relaxed)
+    }
+}
+
+/// Waiting for the clock: timeouts that are to go on a delay after their run, but the clock panicked when the end of
+/// the run was to be read. The delay counts from the next time that the worker reads. So no further run is early, and
+/// none is lost.
+///
+/// Such a slot is Filed. Its deadline is `UNKNOWN`, which no clock reaches, and which is not that of `Duration::MAX`.
+/// Until the queue of their entries is empty, the worker sleeps for a tick at most. It notes the length of the queue,
+/// reads the clock, and then takes as many entries. So the time that it has
+/// read is after the end of each of these runs. It gives the slot its deadline by one compare-exchange, and files the
+/// entry in the wheel. If the exchange fails, a cancel, a reschedule or a stop was first.
+///
+/// An old entry that matches by chance (invariant 5 of `slot`) finds another deadline, unless the later timeout waits
+/// here too. For that, its thread would have to schedule 65,536 timeouts while the worker is in one pass.
+impl<T> Shared<T> {
+    /// Makes the entry of a token wait for the clock, whose next time begins the delay. The fence is that of
+    /// `tell_due`.
+    #[cold]
+    pub(crate) fn wait_for_clock(&self, token: Token, delay: u64) {
+        self.waiting_for_clock.push((token, delay));
+        fence(Ordering::SeqCst);
+        if !self.alarm.parker().is_current_thread() {
+            self.alarm.call();
+        }
+    }
+
+    /// The number of entries that wait for the clock. Only the worker takes them.
+    pub(crate) fn waiting_for_clock(&self) -> usize {
+        if self.waiting_for_clock.is_empty() { 0 } else { self.waiting_for_clock.len() }
+    }
+
+    /// Takes the entry that has waited longest: a token, and the delay.
+    pub(crate) fn next_waiting_for_clock(&self) -> Option<(Token, u64)> {
+        self.waiting_for_clock.pop()
     }
 }
 
@@ -319,6 +426,9 @@ impl Gate {
         if self.has(CANCELS) { Phase::Cancelled } else { Phase::Returned }
     }
 }
+
+#[cfg(all(test, loom))]
+mod model;
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;

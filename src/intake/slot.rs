@@ -50,7 +50,7 @@
 //! 3. A slot becomes Free only when its phase has ended and the last pin is gone. So a handle never
 //!    finds another timeout in its slot.
 //! 4. A Filed slot has an entry with its version: in the wheel, with the worker, or in the queue of
-//!    entries that catch up (see `catch_up`) or that wait for the clock (see `clock_wait`). The entry's tick is
+//!    entries that wait for the clock (see `shared`). The entry's tick is
 //!    not after the tick of the deadline, or it is the next tick that can still expire. The worker looks at the chunk of a New slot by its
 //!    deadline (see `pending`).
 //! 5. The version changes whenever the slot is reused, whenever its timeout goes on, and whenever a
@@ -101,7 +101,7 @@ impl Phase {
     }
 }
 
-/// The deadline of a timeout that waits for the clock (see `clock_wait`).
+/// The deadline of a timeout that waits for the clock (see `shared`).
 pub(crate) const UNKNOWN: u64 = State::NEVER - DEADLINE_STEP;
 
 /// A value of the state.
@@ -348,6 +348,10 @@ impl<P> Slot<P> {
     #[inline]
     pub(crate) fn version(&self) -> u16 {
         version_of(self.tag.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn has_gone_on(&self) -> bool {
+        self.tag.load(Ordering::Relaxed) & GONE_ON != 0
     }
 
     pub(crate) fn repeats(&self) -> bool {

@@ -44,7 +44,7 @@ pub use next::Next;
 pub(crate) use periodic::Periodic;
 pub use periodic::{MissedTickBehavior, Period, Repeat};
 pub use run::Run;
-pub(crate) use run::{GoesOn, run_elsewhere, run_on_worker};
+pub(crate) use run::{run_elsewhere, run_on_worker};
 pub(crate) use schedule::{Admit, Refusal, schedule, schedule_waker};
 pub(crate) use task::Kind;
 pub use task::{Task, TimerTask};

@@ -6,7 +6,7 @@ use super::next::When;
 use crate::base::catch_panic;
 use crate::base::logging::warning;
 use crate::intake::shared::Gate;
-use crate::intake::{CatchUp, Phase, Pin, Runner, Slot, UNKNOWN};
+use crate::intake::{Phase, Pin, Runner, Slot, UNKNOWN};
 use crate::time::tick::NEVER;
 use crate::wheel::Token;
 use std::fmt;
@@ -38,16 +38,6 @@ use std::time::Instant;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Run<'a>(&'a Pin<Erased>);
-
-/// What the worker does with the entry of a timeout that goes on after a run. The timeout is Filed.
-pub(crate) enum GoesOn {
-    /// Files it in the wheel.
-    At(CatchUp),
-    /// Runs it within the pass.
-    Missed(CatchUp),
-    /// Nothing: the entry waits for the clock.
-    WhenKnown,
-}
 
 /// When a timeout that goes on is due.
 #[derive(Clone, Copy)]
@@ -114,29 +104,28 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Runs the task on the worker. If the timeout goes on, says what the worker does with its entry. If not, the worker
-/// finishes the run.
+/// Runs the task on the worker. If the timeout goes on and is Filed, returns its entry, which the worker files: the
+/// deadline and the token. If it does not go on, the worker finishes the run.
 #[inline]
-pub(crate) fn run_on_worker(runner: &mut Runner<Erased>, task: Erased) -> Option<GoesOn> {
+pub(crate) fn run_on_worker(runner: &mut Runner<Erased>, task: Erased) -> Option<(u64, Token)> {
     let (task, when) = run(runner.pin(), task)?;
     go_on_worker(runner, task, when)
 }
 
 #[cold]
-fn go_on_worker(runner: &mut Runner<Erased>, task: Erased, when: When) -> Option<GoesOn> {
+fn go_on_worker(runner: &mut Runner<Erased>, task: Erased, when: When) -> Option<(u64, Token)> {
     let due = next_due(timer_of(runner), when);
     // Counted before the timeout can end, so that no count is ever too low.
     gate_of(runner).begins_again();
     timer_of(runner).count(|counts| _ = counts.by_worker.rearmed.add(1));
-    let token = go_on(runner, task, due.deadline(), Phase::Filed)?;
-    Some(match due {
-        Due::At(deadline) => GoesOn::At(CatchUp { token, deadline }),
-        Due::Missed(deadline) => GoesOn::Missed(CatchUp { token, deadline }),
-        Due::AfterClock(delay) => {
-            timer_of(runner).shared()?.wait_for_clock(token, delay);
-            GoesOn::WhenKnown
-        }
-    })
+    let phase = if matches!(due, Due::Missed(_)) { Phase::New } else { Phase::Filed };
+    let token = go_on(runner, task, due.deadline(), phase)?;
+    match due {
+        Due::At(deadline) => return Some((deadline, token)),
+        Due::Missed(deadline) => runner.pin().chunk().announce_due(deadline),
+        Due::AfterClock(delay) => timer_of(runner).shared()?.wait_for_clock(token, delay),
+    }
+    None
 }
 
 /// Runs the task on any thread. If the timeout goes on, announces it. If not, finishes the run.
@@ -152,13 +141,13 @@ fn go_on_elsewhere(runner: &mut Runner<Erased>, task: Erased, when: When) {
     // Counted before the timeout can end, so that no count is ever too low.
     gate_of(runner).begins_again();
     timer_of(runner).count(|counts| counts.by_others.rearmed.add_shared(1));
-    let phase = if matches!(due, Due::At(_)) { Phase::New } else { Phase::Filed };
+    let phase = if matches!(due, Due::AfterClock(_)) { Phase::Filed } else { Phase::New };
     let Some(token) = go_on(runner, task, due.deadline(), phase) else { return };
-    if let Some(shared) = timer_of(runner).shared() {
-        match due {
-            Due::At(deadline) => runner.pin().chunk().announce_moved(deadline),
-            Due::Missed(deadline) => shared.catch_up(CatchUp { token, deadline }),
-            Due::AfterClock(delay) => shared.wait_for_clock(token, delay),
+    match due {
+        Due::At(deadline) => runner.pin().chunk().announce_moved(deadline),
+        Due::Missed(deadline) => runner.pin().chunk().announce_due(deadline),
+        Due::AfterClock(delay) => {
+            timer_of(runner).shared().into_iter().for_each(|it| it.wait_for_clock(token, delay));
         }
     }
     if gate_of(runner).is_emptied() {

@@ -6,7 +6,7 @@ use super::erased::{Erased, Link};
 use super::handle::Timeout;
 use super::task::TimerTask;
 use super::this_thread::with_owner;
-use crate::intake::{Armed, CatchUp, Chunk, Owner, Runs};
+use crate::intake::{Armed, Owner, Runs};
 
 /// Why a task was not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +24,8 @@ pub(crate) enum Admit {
     Once,
     /// The timeout is periodic.
     Series,
-    /// The timeout runs within the worker's present pass. It bypasses the pending queue.
-    AtOnce,
+    /// The timeout is due by now, and runs within the worker's present pass.
+    DueNow,
 }
 
 /// Schedules a task on the calling thread. `refuse` makes the error: it is called here so that the
@@ -104,7 +104,7 @@ pub(super) fn schedule_in<T: TimerTask>(
 }
 
 /// Arms and announces a slot with the task. The caller checks afterwards whether the timer was closed meanwhile.
-/// `None` if the timer is closed, or has no more chunks: the task then stays where it is.
+/// `None` if the timer has no more chunks: the task then stays where it is.
 #[inline(always)] // writes the task directly to its slot
 fn arm<T: TimerTask>(
     owner: &mut Owner<Erased>,
@@ -112,7 +112,7 @@ fn arm<T: TimerTask>(
     deadline: u64,
     admit: Admit,
 ) -> Option<Armed<Erased>> {
-    if owner.home.timer.gate.is_closed() || !owner.has_room() {
+    if !owner.has_room() {
         return None;
     }
     // A series keeps its phase.
@@ -124,7 +124,7 @@ fn arm<T: TimerTask>(
         _ => Runs::MayGoOn,
     };
     let armed = owner.arm(Erased::new(task.take()?), deadline, runs);
-    submit(owner, armed.offset(), deadline, admit);
+    submit(owner, deadline, admit);
     Some(armed)
 }
 
@@ -137,22 +137,12 @@ pub(super) fn refused(timer: &Link, internal: bool) -> Refusal {
 
 /// Announces a slot that was armed.
 #[inline]
-fn submit(owner: &Owner<Erased>, offset: usize, deadline: u64, admit: Admit) {
-    if admit == Admit::AtOnce {
-        let entry = file_directly(owner.chunk(), offset);
-        if let Some((entry, shared)) = entry.zip(owner.home.timer.shared()) {
-            shared.catch_up(entry);
-        }
+fn submit(owner: &Owner<Erased>, deadline: u64, admit: Admit) {
+    if admit == Admit::DueNow {
+        owner.chunk().announce_due(deadline);
     } else {
         owner.chunk().announce_new(deadline);
     }
-}
-
-/// Files a slot that was just armed, and returns its entry, which bypasses the pending queue. `None` if
-/// a stop has already ended the timeout.
-fn file_directly(chunk: &Chunk<Erased>, offset: usize) -> Option<CatchUp> {
-    let (deadline, version) = chunk.slot(offset).file()?;
-    Some(CatchUp { token: chunk.token(offset, version), deadline })
 }
 
 /// Takes back a timeout that was armed in a closed timer, unless it has already ended. If it has run and

@@ -368,6 +368,8 @@ fn rule_01_a_job_that_goes_on_against_the_worker_and_a_cancel() {
             let cancelled = ends.cancelled.load(Ordering::Relaxed);
             assert_eq!(cancelled, usize::from(cancels), "the answer was {won}");
             let returned = stop(&timer);
+            // If it was announced after the clock had moved, the worker may have handed it over since.
+            jobs.pop().into_iter().for_each(Job::run);
             accounted_for(&timer.0.control, &ends, returned, 1);
         });
     }
@@ -471,7 +473,7 @@ impl Hands {
 /// Two runs on other threads miss their next runs while the worker goes to sleep. The missed runs happen
 /// without a further wake-up. If not, loom would report the deadlock.
 #[test]
-fn rule_09_no_run_that_catches_up_is_missed() {
+fn rule_09_no_run_that_is_due_now_is_missed() {
     check_up_to(1, || {
         let clock = ManualClock::new();
         let hands = Arc::new(Hands(Mutex::new(Vec::new()), Condvar::new()));

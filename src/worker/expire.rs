@@ -1,14 +1,11 @@
-//! Expire: claims due timeouts, and missed runs that catch up, in the order of ticks. Runs them on the worker, or
+//! Expire: claims due timeouts in the order of ticks. Runs them on the worker, or
 //! hands them to the executor.
 
 use super::Worker;
 use crate::executor::Job;
-use crate::intake::{CatchUp, Claim, Claimed, DEAD_PER_CHECK, Runner, is_look, locate};
-use crate::timeout::{Erased, GoesOn, run_on_worker};
-use crate::wheel::{Exact, Standing, Token};
-
-/// The number of missed runs for which the worker keeps memory.
-const MISSED_KEPT: usize = 1 << 10;
+use crate::intake::{Claim, Claimed, DEAD_PER_CHECK, Runner, is_look, locate};
+use crate::timeout::{Erased, run_on_worker};
+use crate::wheel::{Exact, Token};
 
 /// The number of timeouts handed over between two reads of the clock.
 const FIRED_PER_CLOCK_READ: u32 = 16;
@@ -27,8 +24,6 @@ impl<W: Exact> Worker<W> {
         self.last_pass = tick;
 
         let (mut now, mut until_read) = (now, FIRED_PER_CLOCK_READ);
-        // A burst that the last pass interrupted continues after all due timeouts.
-        let burst_from = if self.is_catching_up() { tick } else { 0 };
         loop {
             if let Some(token) = self.due.ahead(PREFETCHED_AHEAD) {
                 self.prefetch(token);
@@ -37,8 +32,9 @@ impl<W: Exact> Worker<W> {
                 if self.look_on(tick) {
                     continue;
                 }
-                if self.is_catching_up() && self.is_in(tick) {
-                    self.let_catch_up(burst_from, tick);
+                if self.shared().is_due_now() && self.is_in(tick) {
+                    self.shared().begin_due();
+                    self.take_in(tick);
                 }
                 if self.begin_tick(tick) {
                     continue;
@@ -112,28 +108,6 @@ impl<W: Exact> Worker<W> {
         self.gate().scale.tick_at(now) <= tick
     }
 
-    /// Puts the entries that catch up on the queue of the tick, each in its own tick, but not before tick
-    /// `from`. Takes only the entries that are queued when it begins, so it always ends.
-    pub(super) fn let_catch_up(&mut self, from: u64, present: u64) {
-        let control = self.control.clone();
-        let begin = control.shared.gate.scale.start_of(from);
-        let mut entries = std::mem::take(&mut self.missed);
-        let waiting = control.shared.catching_up();
-        entries.extend((0..waiting).map_while(|_| control.shared.next_catching_up()));
-        for CatchUp { token, deadline } in entries.drain(..) {
-            self.postpone(token, deadline.max(begin), present);
-        }
-        entries.shrink_to(MISSED_KEPT);
-        self.missed = entries;
-    }
-
-    /// Files a timeout that catches up under its deadline: on the agenda if that is due by the present tick, or
-    /// else in the wheel. The present tick is fixed for the pass, so the pass ends.
-    pub(super) fn postpone(&mut self, token: Token, deadline: u64, present: u64) {
-        let tick = self.gate().scale.tick_not_before(deadline);
-        self.filing.settle(token, Standing::Later(tick), present);
-    }
-
     /// Claims a timeout.
     #[inline(always)] // the claim stays in registers
     pub(super) fn claim(&self, token: Token) -> Claim<(Claimed<Erased>, Runner<Erased>)> {
@@ -173,20 +147,9 @@ impl<W: Exact> Worker<W> {
             run_on_worker(&mut runner, task)
         };
         runner.finish_and_unpin().into_iter().for_each(|slot| freed.add(slot));
-        goes_on.into_iter().for_each(|goes_on| self.file_again(goes_on));
-    }
-
-    /// Files the entry of a timeout that goes on. Its deadline is not before the floor, so its tick comes after
-    /// the pass.
-    #[cold]
-    fn file_again(&mut self, goes_on: GoesOn) {
-        match goes_on {
-            GoesOn::At(CatchUp { token, deadline }) => {
-                let tick = self.gate().scale.tick_not_before(deadline);
-                self.filing.insert(tick, token);
-            }
-            GoesOn::Missed(entry) => self.missed.push(entry),
-            GoesOn::WhenKnown => {}
+        if let Some((deadline, token)) = goes_on {
+            // The deadline is not before the floor, so its tick comes after the pass.
+            self.filing.insert(self.gate().scale.tick_not_before(deadline), token);
         }
     }
 

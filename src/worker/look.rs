@@ -16,13 +16,14 @@ use crate::wheel::{Exact, Token};
 const TOKENS_KEPT: usize = 1 << 10;
 
 impl<W: Exact> Worker<W> {
-    /// Takes in the pending queue: files the chunks in it, each under the tick of its look.
-    pub(super) fn take_in(&mut self) {
+    /// Takes in the pending queue: files the chunks in it, each under the tick of its look. If that has come by the
+    /// `present` tick, the pass up to that finds it.
+    pub(super) fn take_in(&mut self, present: u64) {
         let Self { control, chunks, filing, ran, .. } = self;
         let scale = control.shared.gate.scale;
         chunks.take_in(&control.shared, |FileChunk { by, token }| {
             *ran += 1;
-            filing.insert(scale.tick_not_before(by), token);
+            filing.put_off(scale.tick_not_before(by), token, present);
         });
     }
 
@@ -69,21 +70,28 @@ impl<W: Exact> Worker<W> {
     }
 
     /// Looks at a chunk in the present tick.
+    ///
+    /// A timeout may have been armed after its tick was expired: the first of a series, which keeps its phase, or one
+    /// whose thread has read an old floor. It runs in the next tick that can expire. A missed run, and an internal timeout
+    /// that was announced as due, run in their own tick.
     fn look(&mut self, token: Token, present: u64) {
-        let Self { control, chunks, filing, due, to_file, .. } = self;
+        let Self { control, chunks, filing, due, to_file, first, .. } = self;
         let scale = control.shared.gate.scale;
         let Some(id) = chunks.take(token) else { return };
         let (now, end) = (due.start, scale.start_of(present));
+        let expired = first.checked_sub(1).map(|tick| scale.start_of(tick));
         let left = chunks.look(id, |chunk, offset, slot, deadline| {
-            if deadline > end {
+            let waits = Some(deadline) <= expired && !slot.has_gone_on() && !chunk.internal;
+            let due_at = if waits { scale.start_of(*first) } else { deadline };
+            if due_at > end {
                 return false;
             }
             let sequence = slot.sequence();
             let token = chunk.token(offset, version_of(sequence));
-            if deadline <= now {
+            if due_at <= now {
                 due.add_to_group(Order::new(sequence), token);
             } else {
-                filing.put_off(scale.tick_not_before(deadline), token, present);
+                filing.put_off(scale.tick_not_before(due_at), token, present);
             }
             true
         });

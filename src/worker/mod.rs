@@ -5,8 +5,8 @@
 //! pending queue (`intake/pending`), the alarm that wakes it (`intake/alarm`) and the end of the timer (`end`).
 //! The protocol of each is at the head of its file. On the system's clock, the worker waits for no lock before
 //! its end: if another thread has one, it tries again later. It waits for a producer only if it pops from a
-//! queue, of chunks without an owner or of runs that catch up, while that producer's push to the same place is in
-//! progress.
+//! queue, of chunks without an owner or of timeouts that wait for the clock, while that producer's push to the same place
+//! is in progress.
 //!
 //! A *pass* is one turn of the loop in `Worker::run`.
 //!
@@ -41,7 +41,7 @@ pub(crate) use end::{Control, Ending, run_thread};
 use crate::base::sync::{Arc, Ordering, fence};
 use crate::executor::Dispatch;
 use crate::intake::shared::Gate;
-use crate::intake::{CatchUp, Chunk, Collected, DEAD_ALLOWED, WorkerTable};
+use crate::intake::{Chunk, Collected, DEAD_ALLOWED, WorkerTable};
 use crate::time::Pace;
 use crate::timeout::{Erased, Shared};
 use crate::wheel::{Batch, Due, Exact, Filing, Token};
@@ -67,8 +67,6 @@ pub(crate) struct Worker<W> {
     freed: Collected<Erased>,
     /// The index of the slot that was prefetched last.
     prefetched: u32,
-    /// Entries of missed runs of inline tasks, which the next pass files.
-    missed: Vec<CatchUp>,
     /// The number of runs, and of chunks filed, since the last check whether a sweep is worth its cost.
     ran: u64,
     /// The release in progress.
@@ -83,6 +81,8 @@ pub(crate) struct Worker<W> {
     woken_for: u64,
     /// The tick in which a producer last woke the worker.
     woken_at: Option<u64>,
+    /// The first tick that this pass may expire.
+    first: u64,
     /// The tick of the last pass.
     last_pass: u64,
     /// The last time that the clock returned. Clocks do not go back, so it is never in the future.
@@ -115,7 +115,6 @@ impl<W: Exact> Worker<W> {
             to_file: Vec::new(),
             freed: Collected::default(),
             prefetched: 0,
-            missed: Vec::new(),
             ran: 0,
             releasing: None,
             release_from: 0,
@@ -123,6 +122,7 @@ impl<W: Exact> Worker<W> {
             confirmed: None,
             woken_for: 0,
             woken_at: None,
+            first: 0,
             last_pass: 0,
             known: 0,
             blind: false,
@@ -146,7 +146,8 @@ impl<W: Exact> Worker<W> {
             if waiting > 0 && !self.blind {
                 self.end_clock_waits(waiting, now);
             }
-            self.take_in();
+            self.first = self.filing.current_tick();
+            self.take_in(self.gate().scale.tick_at(now));
             self.expire(now);
             self.drain();
             let cleans = self.release() | self.sweep();
@@ -181,13 +182,9 @@ impl<W: Exact> Worker<W> {
         self.known
     }
 
-    /// Whether the next pass can begin at once, with a timeout that catches up, or with one that waits for the clock.
+    /// Whether the next pass can begin at once, with a timeout that is due now, or with one that waits for the clock.
     fn goes_on(&self) -> bool {
-        self.is_catching_up() || !self.blind && self.shared().waiting_for_clock() > 0
-    }
-
-    fn is_catching_up(&self) -> bool {
-        !self.missed.is_empty() || self.shared().is_catching_up()
+        self.shared().is_due_now() || !self.blind && self.shared().waiting_for_clock() > 0
     }
 
     fn shared(&self) -> &Shared {

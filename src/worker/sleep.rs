@@ -73,7 +73,7 @@ impl<W: Exact> Worker<W> {
         let shared = self.control.shared.clone();
         let tick = shared.gate.scale.tick_at(self.now());
         if tick > self.last_pass {
-            self.take_in(); // what was announced during the pass may be due by now
+            self.take_in(self.last_pass); // what was announced during the pass may be due by now
         }
         let Some(target) = self.wake_tick(tick) else { return };
         let mut wake_at = shared.gate.scale.start_of(target);
@@ -84,7 +84,8 @@ impl<W: Exact> Worker<W> {
         }
         wake_at = wake_at.min(self.release_at());
         let asked = self.request_to_catch_up() != caught_up || self.goes_on();
-        if !shared.gate.is_closed() && !asked && !self.is_release_due() {
+        let is_due = self.filing.next_expiry().is_some_and(|next| next <= tick);
+        if !shared.gate.is_closed() && !asked && !is_due && !self.is_release_due() {
             shared.alarm.sleep_until(wake_at, self.left_until(wake_at));
             shared.counts.worker.woken();
         }
@@ -153,7 +154,7 @@ impl<W: Exact> Worker<W> {
     /// Whether the worker is needed before tick `target`. This is the worker's part of the argument in
     /// `intake/alarm`: after arming, it takes in the pending queue.
     pub(super) fn anything_sooner(&mut self, target: u64) -> bool {
-        self.take_in();
+        self.take_in(self.last_pass);
         let next = self.filing.next_expiry().unwrap_or(NEVER);
         next < target || self.shared().is_sweep_requested()
     }

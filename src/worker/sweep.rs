@@ -3,7 +3,7 @@
 //! An entry is dead once its timeout has ended or has another entry, and once its chunk has another look. The
 //! promised look of a chunk is live even if the chunk has no pending timeout, so it counts for no sweep. A
 //! sweep is requested once the dead entries outnumber the pending timeouts by too many (`wheel/filing` says by
-//! how many, and `intake/sweep_request` who asks). It visits the whole wheel, over several passes. Dead
+//! how many, and `intake/shared` who asks). It visits the whole wheel, over several passes. Dead
 //! entries also leave the wheel in `expire`, when they are due, and in `sleep`, when they would be the next to
 //! expire.
 

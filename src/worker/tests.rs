@@ -4,7 +4,7 @@ use super::drain::DRAIN_CAP;
 use super::sweep::LOOKUPS_PER_PASS;
 use super::{Control, Ending, Shared, Worker, run_thread};
 use crate::base::sync::Arc;
-use crate::intake::{CatchUp, Chunk, Claim, DEAD_ALLOWED, Owner, Phase, Runs, SLOTS, Slot, locate};
+use crate::intake::{Chunk, Claim, DEAD_ALLOWED, Owner, Phase, Runs, SLOTS, Slot, locate};
 use crate::time::tick::{NEVER, TickScale};
 use crate::time::{Pace, Timebase};
 use crate::timeout::{Admit, Erased, Next, Refusal, Run, Timeout, TimerTask};
@@ -111,7 +111,7 @@ impl Producer {
 
 /// Files all timeouts, and leaves no dead entry of a chunk.
 fn file_all(worker: &mut Worker<impl Exact>) {
-    worker.take_in();
+    worker.take_in(0);
     for id in 0..1 << 12 {
         while worker.file_nearest(id) > 0 {}
     }
@@ -214,13 +214,13 @@ fn rule_06_looks_at_chunks_without_timeouts_request_no_sweep() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule(CHUNKS * SLOTS);
-    worker.take_in();
+    worker.take_in(0);
     producer.cancel(0..CHUNKS * SLOTS);
     worker.consider_sweep();
     assert!(!worker.sweep() && !worker.anything_sooner(1));
     let pulled = producer.scheduled.iter().step_by(SLOTS).map(|(chunk, _)| chunk);
     pulled.for_each(|chunk| chunk.announce_moved((DUE - 1) * TICK));
-    worker.take_in();
+    worker.take_in(0);
     worker.consider_sweep();
     assert!(worker.sweep(), "dead looks are swept");
     while worker.sweep() {}
@@ -272,7 +272,7 @@ fn rule_06_a_timeout_that_is_never_due_is_not_filed() {
     let mut producer = Producer::of(&worker);
     producer.schedule(2);
     assert!(producer.slot(1).reschedule(NEVER).is_ok());
-    worker.take_in();
+    worker.take_in(0);
     worker.expire(DUE * TICK);
     worker.drain();
     assert_eq!((producer.handles[0].is_expired(), worker.filing.next_expiry()), (true, None));
@@ -349,7 +349,7 @@ fn rule_09_a_closing_interrupts_the_filing() {
         producer.schedule_at(DUE, 1);
         producer.schedule_at(DUE + 1 + n, SLOTS - 1);
     }
-    worker.take_in();
+    worker.take_in(0);
     assert_eq!(run_next(&mut worker, DUE), 1000);
     worker.gate().close();
     worker.drain();
@@ -373,7 +373,7 @@ fn closes_in_the_middle(wheel: impl Exact) {
     producer.schedule_task(20, move || control.shared.gate.close());
     producer.schedule_at(20, 1);
     producer.schedule_at(DUE, 1);
-    worker.take_in();
+    worker.take_in(0);
     worker.expire(30 * TICK);
     assert_eq!(producer.handles[..2].iter().filter(|timeout| timeout.is_expired()).count(), 1);
     producer.schedule_at(10, 1);
@@ -441,7 +441,7 @@ fn rule_03_a_pass_files_no_more_than_the_drain_cap() {
         producer.schedule_at(FAR, 1);
         (1..SLOTS).for_each(|m| producer.schedule_at(FAR + (1 + n + m * m) as u64, 1));
     }
-    worker.take_in();
+    worker.take_in(0);
     assert_eq!(run_next(&mut worker, FAR), CHUNKS);
     worker.drain();
     let filed = CHUNKS * (SLOTS - 1) - producer.queued();
@@ -461,10 +461,10 @@ fn a_chunk_is_looked_at_few_times() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     (0..SLOTS as u64).for_each(|n| producer.schedule_at(1000 + 10 * (n * 17 % 62), 1));
-    worker.take_in();
+    worker.take_in(0);
     let (mut looked, mut ran, mut queued) = (0, 0, SLOTS);
     for tick in 1000..2000 {
-        worker.take_in();
+        worker.take_in(0);
         ran += run_next(&mut worker, tick);
         looked += worker.to_file.len();
         worker.drain();
@@ -492,11 +492,11 @@ fn rule_07_a_tick_is_sorted_by_the_order_of_scheduling() {
             producer.scheduled.remove(victim);
             producer.schedule_at(DUE, 1);
             if n % 300 == 0 {
-                worker.take_in();
+                worker.take_in(0);
                 worker.file_nearest(random as usize % 10);
             }
         }
-        worker.take_in();
+        worker.take_in(0);
         let mut due = all_due(&mut worker);
         due.retain(|&token| worker.chunks.standing(token).is_some());
         let due: Vec<u32> = due.iter().map(|token| token.index).collect();
@@ -516,7 +516,7 @@ fn rule_07_a_chunk_that_is_used_again_stands_at_its_present_timeouts() {
     producer.handles.drain(3 * SLOTS..9 * SLOTS);
     producer.scheduled.drain(3 * SLOTS..9 * SLOTS);
     producer.schedule_at(DUE, 20 * SLOTS);
-    worker.take_in();
+    worker.take_in(0);
     let due: Vec<u32> = all_due(&mut worker).iter().map(|token| token.index).collect();
     let scheduled: Vec<u32> = (0..24 * SLOTS).map(|n| producer.index(n)).collect();
     assert!(due == scheduled);
@@ -535,7 +535,7 @@ fn rule_07_each_thread_keeps_its_order() {
     a.handles.drain(100..150);
     a.scheduled.drain(100..150);
     a.schedule_at(DUE, 50);
-    worker.take_in();
+    worker.take_in(0);
     let due = all_due(&mut worker);
     for producer in [a, b] {
         let mut at = 0;
@@ -553,7 +553,7 @@ fn rule_02_a_release_forgets_no_new_timeout() {
     let mut producer = Producer::of(&worker);
     producer.leave_empty(100);
     producer.schedule_at(1000, 1);
-    worker.take_in();
+    worker.take_in(0);
     assert!(worker.is_release_due() && !worker.release());
     assert_eq!(worker.filing.next_expiry(), Some(1000));
     assert_eq!(next_due(&mut worker, 1000).len(), 1);
@@ -664,19 +664,24 @@ fn rule_04_a_timeout_that_goes_on_frees_its_slot_in_the_end() {
     assert_eq!(producer.slot(0).phase(), Phase::Free);
 }
 
-/// Entries that catch up in one pass are expired in the order of their ticks.
+/// What is announced as due now runs in the order of ticks.
 #[test]
-fn rule_07_runs_that_catch_up_run_in_the_order_of_ticks() {
+fn rule_07_what_is_due_now_runs_in_the_order_of_ticks() {
     let mut worker = worker();
-    for tick in [30, 10, 20] {
-        let token = Token { index: tick, version: 0 };
-        let deadline = u64::from(tick) * TICK;
-        worker.shared().catch_up(CatchUp { token, deadline });
+    let mut producers = [30, 10, 20].map(|tick| {
+        let mut producer = Producer::of(&worker);
+        producer.schedule_at(tick, 1);
+        producer
+    });
+    worker.take_in(40);
+    let mut ticks = Vec::new();
+    while let Some(tick) = worker.filing.take_tick(40, &mut Vec::new()) {
+        ticks.push(tick);
     }
-    worker.let_catch_up(0, 40);
-    let mut tokens = Vec::new();
-    while worker.filing.take_tick(40, &mut tokens).is_some() {}
-    assert_eq!(tokens.iter().map(|token| token.index).collect::<Vec<_>>(), [10, 20, 30]);
+    assert_eq!(ticks, [10, 20, 30]);
+    for producer in &mut producers {
+        producer.scheduled.clear();
+    }
 }
 
 #[test]
@@ -710,7 +715,7 @@ fn rule_04_empty_chunks_are_dropped_and_their_numbers_reused() {
         producer.scheduled.drain(..).map(|(chunk, _)| Arc::downgrade(&chunk)).collect();
     producer.cancel(0..BURST);
     producer.handles.clear();
-    worker.take_in();
+    worker.take_in(0);
     assert!(worker.is_release_due() && !worker.release());
     let live = |dropped: bool| {
         let of = chunks.iter().step_by(SLOTS);

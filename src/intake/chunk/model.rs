@@ -25,12 +25,14 @@ static MEMORY: Mutex<Vec<Weak<dyn Any + Send + Sync>>> = Mutex::new(Vec::new());
 /// A part of each chunk, by which a use after its end is noticed.
 pub(in crate::intake) struct Alive(AtomicBool);
 
-impl Alive {
-    pub(super) fn new() -> Self {
+impl Default for Alive {
+    fn default() -> Self {
         ALIVE.fetch_add(1, Relaxed);
         Self(AtomicBool::new(true))
     }
+}
 
+impl Alive {
     pub(super) fn keep_memory_of(chunk: &Arc<impl Any + Send + Sync>) {
         let mut memory = MEMORY.lock().unwrap();
         if memory.len() == 64 {
@@ -401,7 +403,7 @@ fn rule_09_a_thread_reads_the_table_as_a_chunk_is_released() {
         let timer = given.timer.clone();
         let reader = spawn(move || {
             timer.table.for_each(|chunk| {
-                chunk.alive.check();
+                chunk._alive.check();
                 assert!(chunk.slots().all(|slot| slot.pending_deadline().is_none()));
             });
         });

@@ -61,7 +61,7 @@ fn rule_01_a_task_after_the_close_is_refused_and_counted() {
 /// The timer is closed after the slot is armed.
 #[test]
 fn rule_01_a_timeout_armed_in_a_closed_timer_is_taken_back() {
-    for admit in [Admit::Once, Admit::Series, Admit::AtOnce] {
+    for admit in [Admit::Once, Admit::Series, Admit::DueNow] {
         let shared = shared();
         let mut owner = Owner::enter(&shared).expect("there is room");
         assert!(owner.has_room());
@@ -69,7 +69,7 @@ fn rule_01_a_timeout_armed_in_a_closed_timer_is_taken_back() {
         let armed = owner.arm(Erased::new((|| ()) as fn()), DUE, runs);
         shared.gate.close();
         let (offset, timeout) = (armed.offset(), Timeout::armed(armed));
-        submit(&owner, offset, DUE, admit);
+        submit(&owner, DUE, admit);
         let refused = take_back::<fn()>(timeout);
         assert!(matches!(refused, Err((_, Refusal::Closed))));
         assert_eq!(rejected(&shared), (1, 0));
@@ -98,7 +98,7 @@ fn rule_01_a_timeout_that_has_run_is_not_refused() {
     let mut owner = Owner::enter(&shared).expect("there is room");
     assert!(owner.has_room());
     let armed = owner.arm(Erased::new((|| ()) as fn()), DUE, Runs::MayGoOn);
-    submit(&owner, armed.offset(), DUE, Admit::Once);
+    submit(&owner, DUE, Admit::Once);
     let timeout = Timeout::armed(armed);
     let context = &shared;
     let (_, version) = timeout.pin().slot().file().expect("the slot is New");
