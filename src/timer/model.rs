@@ -418,8 +418,8 @@ fn rule_01_an_inline_run_that_goes_on_against_a_cancel_and_a_stop() {
 
 /// Consumes a wake-up that was already sent to the worker, as any task may that parks its thread.
 fn eat_wake_up(run: &Run<'_>) {
-    let context = run.timeout().pin().chunk().timer.shared().expect("its worker runs it");
-    context.alarm.sleep(Some(Duration::ZERO));
+    let shared = run.timeout().pin().chunk().timer.shared().expect("its worker runs it");
+    shared.alarm.sleep(Some(Duration::ZERO));
 }
 
 struct Parks(Counted);

@@ -701,10 +701,10 @@ fn only_what_is_due_and_pending_is_claimed() {
     assert!(run.finish_and_unpin().is_none(), "its handle still pins the slot");
 }
 
-/// After a burst, the worker drops all but a few of the empty chunks. Their numbers are reused
+/// After a burst, the worker drops all but a few of the vacant chunks. Their numbers are reused
 /// with other versions, so old entries stay dead.
 #[test]
-fn rule_04_empty_chunks_are_dropped_and_their_numbers_reused() {
+fn rule_04_vacant_chunks_are_dropped_and_their_numbers_reused() {
     const BURST: usize = 100 * SLOTS;
     let mut worker = worker();
     let mut producer = Producer::of(&worker);

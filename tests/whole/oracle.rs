@@ -17,7 +17,7 @@ const SLOTS: u64 = 62;
 /// its own besides.
 const KEPT: u64 = 20;
 
-/// The worker releases empty chunks at most once in this time.
+/// The worker releases vacant chunks at most once in this time.
 const RELEASED_WITHIN: Duration = Duration::from_secs(1);
 
 pub fn check(world: &World) {

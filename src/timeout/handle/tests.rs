@@ -36,7 +36,7 @@ fn timeout_and_table() -> (SharedRef, WorkerTable<Chunk<Erased>>, Timeout) {
 #[test]
 fn rule_02_pulling_forward_wakes_the_worker_and_pushing_back_does_not() {
     let (shared, table, timeout) = timeout_and_table();
-    let (mut chunks, context) = (Chunks::new(table), &shared);
+    let mut chunks = Chunks::new(table);
     let mut entries = |in_wheel: bool| {
         let mut entries = 0;
         chunks.take_in(&shared, |_| entries += 1);
@@ -48,9 +48,9 @@ fn rule_02_pulling_forward_wakes_the_worker_and_pushing_back_does_not() {
     entries(false);
     let mut asks = |in_wheel: bool, deadline| {
         entries(in_wheel);
-        context.alarm.arm(DUE - 1);
+        shared.alarm.arm(DUE - 1);
         timeout.reschedule_to(deadline).unwrap();
-        (entries(false) > 0, context.alarm.disarm() != Woken::No)
+        (entries(false) > 0, shared.alarm.disarm() != Woken::No)
     };
     for in_wheel in [false, true] {
         assert_eq!(asks(in_wheel, DUE), (false, false), "the same");
@@ -59,7 +59,7 @@ fn rule_02_pulling_forward_wakes_the_worker_and_pushing_back_does_not() {
         assert_eq!(asks(in_wheel, DUE / 2), (true, true), "in the wheel: {in_wheel}");
         assert_eq!(asks(in_wheel, DUE), (false, false));
     }
-    assert_eq!(context.counts.snapshot().rescheduled, 10);
+    assert_eq!(shared.counts.snapshot().rescheduled, 10);
 }
 
 #[test]
@@ -72,17 +72,16 @@ fn rule_04_dead_table_request_one_sweep() {
         assert!(timeout.slot().file().is_some(), "it was Filed and is New again");
     };
     assert!(timeout.slot().file().is_some());
-    let context = &shared;
-    context.set_entries(4097);
+    shared.set_entries(4097);
     (1..1023).for_each(&mut sooner);
-    assert!(!context.is_sweep_requested(), "it is not considered yet");
+    assert!(!shared.is_sweep_requested(), "it is not considered yet");
     (1023..1025).for_each(&mut sooner);
-    assert!(!context.is_sweep_requested(), "one is live");
-    context.set_entries(4099);
+    assert!(!shared.is_sweep_requested(), "one is live");
+    shared.set_entries(4099);
     (1025..2049).for_each(&mut sooner);
-    assert!(context.is_sweep_requested() && context.was_woken());
+    assert!(shared.is_sweep_requested() && shared.was_woken());
     (2049..20_000).for_each(&mut sooner);
-    assert!(!context.was_woken(), "the sweep is already requested");
+    assert!(!shared.was_woken(), "the sweep is already requested");
 }
 
 /// A returned timeout that no caller collects counts as cancelled.

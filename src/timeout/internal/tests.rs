@@ -19,22 +19,22 @@ fn schedule((shared, internals): &(SharedRef, Internals), held: &Arc<()>) -> Opt
 #[test]
 fn rule_01_no_public_count_shows_an_internal_timeout() {
     let (timer, held) = (timer(), Arc::new(()));
-    let context = timer.0.clone();
+    let shared = timer.0.clone();
     let assert_nothing = || {
-        let m = context.counts.snapshot();
+        let m = shared.counts.snapshot();
         let counts = [m.scheduled, m.rescheduled, m.cancelled, m.rejected];
-        assert_eq!((counts, m.pending, context.counts.totals().pending()), ([0; 4], 0, 0));
+        assert_eq!((counts, m.pending, shared.counts.totals().pending()), ([0; 4], 0, 0));
     };
     let timeout = schedule(&timer, &held).expect("the timer is open");
     assert_nothing();
-    assert!(timeout.reschedule_at(context.gate.time.instant_at(DUE / 2)));
+    assert!(timeout.reschedule_at(shared.gate.time.instant_at(DUE / 2)));
     assert_nothing();
     assert!(timeout.is_alive());
     timeout.cancel();
     timeout.cancel();
-    assert!(!timeout.is_alive() && !timeout.reschedule_at(context.gate.time.instant_at(DUE)));
+    assert!(!timeout.is_alive() && !timeout.reschedule_at(shared.gate.time.instant_at(DUE)));
     assert_nothing();
-    context.gate.close();
+    shared.gate.close();
     assert!(schedule(&timer, &held).is_none());
     assert_nothing();
     assert_eq!(Arc::strong_count(&held), 1);

@@ -100,18 +100,17 @@ fn rule_01_a_timeout_that_has_run_is_not_refused() {
     let armed = owner.arm(Erased::new((|| ()) as fn()), DUE, Runs::MayGoOn);
     submit(&owner, DUE, Admit::Once);
     let timeout = Timeout::armed(armed);
-    let context = &shared;
     let (_, version) = timeout.pin().slot().file().expect("the slot is New");
     let claim = timeout.pin().claim(version, DUE);
     let Claim::Due((claimed, mut runner)) = claim else { panic!("not due") };
-    context.counts.by_worker.expired.add(1);
+    shared.counts.by_worker.expired.add(1);
     assert!(runner.go_on(claimed.payload, DUE, Phase::Filed).is_ok());
-    context.counts.by_worker.rearmed.add(1);
-    context.gate.close();
+    shared.counts.by_worker.rearmed.add(1);
+    shared.gate.close();
     let admitted = take_back::<fn()>(timeout);
     let timeout = admitted.map_err(|(_, why)| why).expect("it has run");
     assert!(timeout.is_cancelled());
-    let metrics = context.counts.snapshot();
+    let metrics = shared.counts.snapshot();
     assert_eq!((metrics.expired, metrics.cancelled, metrics.rejected), (1, 1, 0));
     assert_eq!(metrics.pending, 0);
 }
