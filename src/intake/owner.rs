@@ -14,7 +14,7 @@
 //! another chunk takes a new range if its next number is below the bound.
 
 use super::chunk::{ALL, Chunk, SLOTS};
-use super::pin::{Armed, Collected, FreeSlots, Payload};
+use super::pin::{Collected, FreeSlots, Payload, Pin};
 use super::shared::{Link, SharedRef};
 use super::slot::Runs;
 use crate::base::spread;
@@ -94,7 +94,7 @@ impl<P: Payload> Owner<P> {
     /// Arms a slot: Free -> New. The slot has a pin for the caller's handle, and the live pin. The
     /// caller checks `has_room` first, and announces the slot afterwards (`Chunk::announce_new`).
     #[inline(always)] // writes the payload directly to its place
-    pub(crate) fn arm(&mut self, payload: P, deadline: u64, runs: Runs) -> Armed<P> {
+    pub(crate) fn arm(&mut self, payload: P, deadline: u64, runs: Runs) -> Pin<P> {
         let offset = self.free.trailing_zeros() as usize;
         self.free &= self.free - 1;
         if offset >= self.used {
@@ -107,7 +107,7 @@ impl<P: Payload> Owner<P> {
         if (before + 1) % RANGE == 0 {
             self.end_range();
         }
-        Armed::new(&self.chunk, offset)
+        Pin::new(&self.chunk, offset)
     }
 
     #[cold]

@@ -5,14 +5,13 @@
 //!
 //! | type | its holder has | made by |
 //! |---|---|---|
-//! | `Armed` | the pin of a handle | the owner, as it arms a slot |
-//! | `Pin` | a pin, or both after a cancel that won | an `Armed`; a clone |
+//! | `Pin` | a pin, or both after a cancel that won | the owner, as it arms a slot; a clone |
 //! | `Runner` | the live pin during a run, and then the runner's own pin | a claim |
 //! | `EmptiedSlots`, `Emptied` | the live pins of timeouts that a stop has ended, whose payloads are in the slots | the end of a timer |
 //! | `FreeSlots` | Free slots that are not given back yet | the last unpin |
 //!
 //! None of them can be copied, and whoever gives up what it stands for consumes it. So there are as many of them
-//! as pins. Those without a destructor (`Armed`, `EmptiedSlots`, `FreeSlots`) keep the chunk for ever if they are lost.
+//! as pins. Those without a destructor (`EmptiedSlots`, `FreeSlots`) keep the chunk for ever if they are lost.
 //!
 //! Invariants:
 //! 1. A holder has a pin on one of the chunk's slots, or a Free slot that was not given back.
@@ -154,39 +153,6 @@ impl<P> ChunkPointer<P> {
     }
 }
 
-/// A slot that was just armed, with the pin for its handle. It has no destructor, so it is passed in registers.
-pub(crate) struct Armed<P> {
-    chunk: ChunkPointer<P>,
-    offset: usize,
-}
-
-impl<P: Send + Sync> Armed<P> {
-    /// The caller has just armed this slot.
-    #[inline]
-    pub(super) fn new(chunk: &Chunk<P>, offset: usize) -> Self {
-        Self { chunk: ChunkPointer::of(chunk), offset }
-    }
-}
-
-impl<P> Armed<P> {
-    #[inline]
-    pub(crate) fn chunk(&self) -> &Chunk<P> {
-        self.chunk.get()
-    }
-
-    #[cfg(all(test, not(any(loom, shuttle))))]
-    pub(crate) fn offset(&self) -> usize {
-        self.offset
-    }
-}
-
-impl<P: Payload> Armed<P> {
-    #[inline]
-    pub(crate) fn into_pin(self) -> Pin<P> {
-        Pin { chunk: self.chunk, word: AtomicUsize::new(self.offset) }
-    }
-}
-
 /// Set if this is also the live pin, because a cancel by it has ended the timeout.
 const LIVE_PIN: usize = 1 << 6;
 
@@ -209,6 +175,12 @@ fn pins(word: usize) -> u64 {
 }
 
 impl<P: Payload> Pin<P> {
+    /// The caller has just armed this slot, or claimed its timeout.
+    #[inline]
+    pub(super) fn new(chunk: &Chunk<P>, word: usize) -> Self {
+        Self { chunk: ChunkPointer::of(chunk), word: AtomicUsize::new(word) }
+    }
+
     #[inline]
     pub(crate) fn chunk(&self) -> &Chunk<P> {
         self.chunk.get()
@@ -278,9 +250,7 @@ impl<P: Payload> Chunk<P> {
         match self.slot(offset).claim(version, tick_start) {
             Claim::Dead => Claim::Dead,
             Claim::NotYet { deadline, filed } => Claim::NotYet { deadline, filed },
-            Claim::Due(claimed) => {
-                Claim::Due((claimed, Runner(Armed::new(self, offset | RUNS).into_pin())))
-            }
+            Claim::Due(claimed) => Claim::Due((claimed, Runner(Pin::new(self, offset | RUNS)))),
         }
     }
 }
@@ -399,7 +369,7 @@ impl<P: Payload> EmptiedSlots<P> {
     pub(crate) fn take(&mut self, offset: usize) -> Option<Emptied<P>> {
         let slot = self.slots & 1 << offset;
         self.slots &= !slot;
-        let pin = || Armed { chunk: self.chunk.again(), offset }.into_pin();
+        let pin = || Pin { chunk: self.chunk.again(), word: AtomicUsize::new(offset) };
         (slot != 0).then(|| Emptied(pin()))
     }
 }

@@ -8,6 +8,7 @@ use super::shared::{Shared, SharedRef};
 use super::slot::{Cancel, Runs};
 use super::table::WorkerTable;
 use crate::base::sync::Arc;
+use std::mem::ManuallyDrop;
 
 /// A deadline that is far away.
 pub(crate) const DUE: u64 = 1 << 40;
@@ -37,7 +38,9 @@ impl Producer {
 
     pub(crate) fn arm_at(&mut self, deadline: u64) -> Place {
         assert!(self.owner.has_room());
-        let offset = self.owner.arm(self.scheduled, deadline, Runs::MayGoOn).offset();
+        // Its pin stays with the place.
+        let pin = ManuallyDrop::new(self.owner.arm(self.scheduled, deadline, Runs::MayGoOn));
+        let offset = pin.offset();
         let place = (self.owner.chunk().clone(), offset);
         self.scheduled += 1;
         place.0.announce_new(deadline);

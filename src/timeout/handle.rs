@@ -9,7 +9,7 @@ use super::this_thread;
 use crate::base::catch_panic;
 use crate::base::logging::warning;
 use crate::intake::shared::Gate;
-use crate::intake::{Armed, Cancel, Moved, Phase, Pin, Slot, TakenBack};
+use crate::intake::{Cancel, Moved, Phase, Pin, Slot, TakenBack};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::time::{Duration, Instant};
@@ -49,11 +49,6 @@ impl From<Pin<Erased>> for Timeout {
 }
 
 impl Timeout {
-    #[inline]
-    pub(super) fn armed(armed: Armed<Erased>) -> Self {
-        Self(armed.into_pin())
-    }
-
     /// A pin, seen as a handle.
     #[inline]
     #[allow(unsafe_code)] // a reference to a field cannot become one to its struct otherwise

@@ -6,7 +6,7 @@ use super::erased::{Erased, Link};
 use super::handle::Timeout;
 use super::task::TimerTask;
 use super::this_thread::with_owner;
-use crate::intake::{Armed, Owner, Runs};
+use crate::intake::{Owner, Pin, Runs};
 
 /// Why a task was not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,12 +42,12 @@ pub(crate) fn schedule<T: TimerTask, E>(
     let armed = with_owner(timer, |owner| arm(owner, &mut task, deadline, admit));
     let armed = match armed {
         Some(Some(armed)) if !timer.gate.is_closed() => {
-            return Ok(Timeout::armed(armed));
+            return Ok(Timeout::from(armed));
         }
         armed => armed,
     };
     let scheduled = match (armed, task) {
-        (Some(Some(armed)), _) => take_back(Timeout::armed(armed)),
+        (Some(Some(armed)), _) => take_back(Timeout::from(armed)),
         (Some(None), Some(task)) => Err((task, refused(timer, false))),
         (None, Some(task)) => schedule_without_owner(timer, task, deadline, admit),
         (_, None) => unreachable!("a task that is not armed stays"),
@@ -94,10 +94,8 @@ pub(super) fn schedule_in<T: TimerTask>(
 ) -> Result<Timeout, (T, Refusal)> {
     let mut task = Some(task);
     match (arm(owner, &mut task, deadline, admit), task) {
-        (Some(armed), _) if armed.chunk().timer.gate.is_closed() => {
-            take_back(Timeout::armed(armed))
-        }
-        (Some(armed), _) => Ok(Timeout::armed(armed)),
+        (Some(armed), _) if armed.chunk().timer.gate.is_closed() => take_back(Timeout::from(armed)),
+        (Some(armed), _) => Ok(Timeout::from(armed)),
         (None, Some(task)) => Err((task, refused(&owner.home.timer, owner.chunk().internal))),
         (None, None) => unreachable!("a task that is not armed stays"),
     }
@@ -111,7 +109,7 @@ fn arm<T: TimerTask>(
     task: &mut Option<T>,
     deadline: u64,
     admit: Admit,
-) -> Option<Armed<Erased>> {
+) -> Option<Pin<Erased>> {
     if !owner.has_room() {
         return None;
     }

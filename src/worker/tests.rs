@@ -71,7 +71,7 @@ impl Producer {
         let chunk = self.owner.chunk().clone();
         chunk.announce_new(deadline);
         self.scheduled.push((chunk, armed.offset()));
-        self.handles.push(Timeout::from(armed.into_pin()));
+        self.handles.push(Timeout::from(armed));
     }
 
     fn cancel(&self, timeouts: Range<usize>) {

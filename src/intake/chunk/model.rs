@@ -90,7 +90,7 @@ fn schedule(owner: &mut Owner<u32>) -> Option<Handle> {
     if !owner.has_room() {
         return None;
     }
-    let handle = owner.arm(7, 80, Runs::MayGoOn).into_pin();
+    let handle = owner.arm(7, 80, Runs::MayGoOn);
     handle.chunk().announce_new(80);
     if owner.home.timer.gate.is_closed() {
         drop(handle.take_back());

@@ -177,7 +177,7 @@ fn rule_01_cancels_are_counted_on_any_thread() {
     let more: Vec<Timeout> = (0..99)
         .map(|_| {
             assert!(owner.has_room());
-            Timeout::armed(owner.arm(Erased::new(|| ()), DUE, Runs::MayGoOn))
+            Timeout::from(owner.arm(Erased::new(|| ()), DUE, Runs::MayGoOn))
         })
         .collect();
     assert!(first.cancel() && more[..50].iter().all(Timeout::cancel));

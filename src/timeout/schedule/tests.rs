@@ -68,7 +68,7 @@ fn rule_01_a_timeout_armed_in_a_closed_timer_is_taken_back() {
         let runs = if admit == Admit::Series { Runs::Periodically } else { Runs::Once };
         let armed = owner.arm(Erased::new((|| ()) as fn()), DUE, runs);
         shared.gate.close();
-        let (offset, timeout) = (armed.offset(), Timeout::armed(armed));
+        let (offset, timeout) = (armed.offset(), Timeout::from(armed));
         submit(&owner, DUE, admit);
         let refused = take_back::<fn()>(timeout);
         assert!(matches!(refused, Err((_, Refusal::Closed))));
@@ -85,7 +85,7 @@ fn rule_01_a_returned_task_in_a_closed_timer_is_taken_back() {
     let mut owner = Owner::enter(&shared).expect("there is room");
     assert!(owner.has_room());
     let task = Task(Erased::new((|| ()) as fn()));
-    let timeout = Timeout::armed(owner.arm(Erased::new(task), DUE, Runs::MayGoOn));
+    let timeout = Timeout::from(owner.arm(Erased::new(task), DUE, Runs::MayGoOn));
     shared.gate.close();
     let Err((task, Refusal::Closed)) = take_back::<Task>(timeout) else { panic!("it is refused") };
     assert!(task.downcast::<fn()>().is_ok());
@@ -99,7 +99,7 @@ fn rule_01_a_timeout_that_has_run_is_not_refused() {
     assert!(owner.has_room());
     let armed = owner.arm(Erased::new((|| ()) as fn()), DUE, Runs::MayGoOn);
     submit(&owner, DUE, Admit::Once);
-    let timeout = Timeout::armed(armed);
+    let timeout = Timeout::from(armed);
     let (_, version) = timeout.pin().slot().file().expect("the slot is New");
     let claim = timeout.pin().claim(version, DUE);
     let Claim::Due((claimed, mut runner)) = claim else { panic!("not due") };
