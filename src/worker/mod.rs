@@ -53,6 +53,8 @@ use tick_queue::TickQueue;
 /// The worker's state. `W` is the structure of the wheel.
 pub(crate) struct Worker<W> {
     control: Arc<Control>,
+    /// Before `chunks`, whose drop takes all chunks out of the table: the end closes them there.
+    ending: Ending,
     filing: Filing<W>,
     dispatch: Option<Dispatch>,
     pace: Pace,
@@ -90,7 +92,6 @@ pub(crate) struct Worker<W> {
     /// Whether the clock panicked in this pass.
     blind: bool,
     reports: Reports,
-    ending: Ending,
 }
 
 impl<W: Exact> Worker<W> {

@@ -617,6 +617,18 @@ fn rule_09_a_release_that_meets_a_lock_waits() {
     assert!(worker.shared().table.len() < 50);
 }
 
+/// A thread that cannot be started drops its worker, which has not run.
+#[test]
+fn rule_04_a_worker_that_is_dropped_leaves_no_chunk() {
+    let worker = worker();
+    let mut producer = Producer::of(&worker);
+    producer.schedule(3 * SLOTS);
+    let chunks = producer.scheduled.iter().step_by(SLOTS);
+    let chunks: Vec<_> = chunks.map(|(chunk, _)| Arc::downgrade(chunk)).collect();
+    drop((producer, worker));
+    assert!(chunks.iter().all(|chunk| chunk.strong_count() == 0), "something keeps a chunk");
+}
+
 #[test]
 fn rule_04_dropping_the_last_handle_frees_the_slot() {
     let worker = worker();
