@@ -8,7 +8,10 @@
 pub(crate) use std::sync::Arc; // only counts references; no race depends on it
 
 #[cfg(delays)]
+#[path = "../../tests/whole/delayed.rs"]
 mod delayed;
+#[cfg(any(loom, shuttle))]
+mod model;
 
 #[cfg(delays)]
 use delayed as imp;
@@ -131,108 +134,6 @@ mod plain {
         #[inline(always)]
         pub(crate) fn with_mut<R>(&self, access: impl FnOnce(*mut T) -> R) -> R {
             access(self.0.get())
-        }
-    }
-}
-
-#[cfg(any(loom, shuttle))]
-mod model {
-    use super::Mutex;
-    use std::collections::VecDeque;
-
-    #[cfg(loom)]
-    pub(crate) mod thread {
-        pub(crate) use loom::thread::*;
-
-        /// Loom has no time.
-        pub(crate) fn sleep(_time: std::time::Duration) {
-            yield_now();
-        }
-    }
-
-    /// Loom's macro does not accept `const`.
-    #[cfg(loom)]
-    macro_rules! local {
-        ($(#[$doc:meta])* static $name:ident: $of:ty = const $value:block;) => {
-            loom::thread_local! { $(#[$doc])* static $name: $of = $value; }
-        };
-    }
-    #[cfg(loom)]
-    pub(crate) use local as thread_local;
-
-    /// A cell that any thread can change, built on the model checkers' primitives.
-    pub(crate) struct AtomicCell<T>(Mutex<T>);
-
-    impl<T: Default> AtomicCell<T> {
-        pub(crate) fn new(value: T) -> Self {
-            Self(Mutex::new(value))
-        }
-
-        pub(crate) fn store(&self, value: T) {
-            let former = std::mem::replace(&mut *self.0.lock(), value);
-            drop(former);
-        }
-
-        pub(crate) fn load(&self) -> T
-        where
-            T: Copy,
-        {
-            *self.0.lock()
-        }
-    }
-
-    /// An unbounded queue built on the model checkers' primitives.
-    pub(crate) struct SegQueue<T>(Mutex<VecDeque<T>>);
-
-    impl<T> SegQueue<T> {
-        pub(crate) fn new() -> Self {
-            Self(Mutex::new(VecDeque::new()))
-        }
-
-        pub(crate) fn push(&self, value: T) {
-            self.0.lock().push_back(value);
-        }
-
-        pub(crate) fn pop(&self) -> Option<T> {
-            self.0.lock().pop_front()
-        }
-
-        pub(crate) fn len(&self) -> usize {
-            self.0.lock().len()
-        }
-
-        pub(crate) fn is_empty(&self) -> bool {
-            self.len() == 0
-        }
-    }
-
-    /// A bounded queue built on the model checkers' primitives.
-    pub(crate) struct ArrayQueue<T>(Mutex<VecDeque<T>>, usize);
-
-    impl<T> ArrayQueue<T> {
-        pub(crate) fn new(capacity: usize) -> Self {
-            Self(Mutex::new(VecDeque::new()), capacity)
-        }
-
-        pub(crate) fn push(&self, value: T) -> Result<(), T> {
-            let mut queue = self.0.lock();
-            if queue.len() == self.1 {
-                return Err(value);
-            }
-            queue.push_back(value);
-            Ok(())
-        }
-
-        pub(crate) fn pop(&self) -> Option<T> {
-            self.0.lock().pop_front()
-        }
-
-        pub(crate) fn len(&self) -> usize {
-            self.0.lock().len()
-        }
-
-        pub(crate) fn capacity(&self) -> usize {
-            self.1
         }
     }
 }
