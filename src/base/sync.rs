@@ -52,6 +52,7 @@ use std::sync::{PoisonError, TryLockError};
 use std::time::Instant;
 
 /// A mutex that ignores poisoning.
+#[derive(Default)]
 pub(crate) struct Mutex<T>(imp::Mutex<T>);
 
 impl<T> Mutex<T> {

@@ -71,7 +71,7 @@ impl Dispatch {
     /// Hands a job over. Stops waiting for the executor once `stopping` returns true.
     pub(crate) fn hand(&self, job: Job, metrics: &WorkerCounts, stopping: impl Fn() -> bool) {
         let Some(job) = self.offer(job, metrics) else { return };
-        metrics.job_refused();
+        metrics.refused.add(1);
         match &self.on_refusal {
             OnRefusal::RunOnWorker => job.run(),
             OnRefusal::Wait => self.offer_until_taken(job, metrics, stopping),
@@ -121,7 +121,7 @@ impl Dispatch {
 fn contained<R>(metrics: &WorkerCounts, user_code: impl FnOnce() -> R) -> Option<R> {
     let result = catch_panic::contained(user_code);
     if result.is_none() {
-        metrics.task_panicked();
+        metrics.panicked.add_shared(1);
         warning!("the executor, or the callback for refused jobs, panicked");
     }
     result

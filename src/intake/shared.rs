@@ -18,7 +18,7 @@ use crate::base::spread::core_count;
 use crate::base::sync::{
     Arc, AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, SegQueue, fence,
 };
-use crate::metrics::{Counts, Totals};
+use crate::metrics::Counts;
 use crate::time::Timebase;
 use crate::time::tick::{DEADLINE_STEP, TickScale};
 use crate::wheel::{Token, is_sweep_worth_it};
@@ -138,7 +138,7 @@ impl<T> Link<T> {
 
     /// Counts a panic of user code.
     pub(crate) fn task_panicked(&self) {
-        self.count(|counts| counts.worker.task_panicked());
+        self.count(|counts| counts.worker.panicked.add_shared(1));
     }
 
     /// Requests a sweep if one is worth its cost. The caller has left a dead entry in the wheel and counted
@@ -187,7 +187,7 @@ impl<T: Send + Sync> Shared<T> {
             gate: Arc::new(gate),
             alarm: Alarm::new(),
             pending: Pending::new(),
-            counts: Counts::new(),
+            counts: Counts::default(),
             table,
             pools: (0..=core_count()).map(|_| Pool::new()).collect(),
             sequence: Sequence(AtomicU64::new(0)),
@@ -221,7 +221,7 @@ impl<T> Shared<T> {
 
     #[cold]
     fn clock_panicked(&self) {
-        self.counts.worker.task_panicked();
+        self.counts.worker.panicked.add_shared(1);
         let timer = self.name();
         warning!([timer = timer], "{timer}: the clock panicked");
     }
@@ -281,7 +281,7 @@ impl<T> Shared<T> {
     /// Whether a sweep is worth its cost. False if another thread uses the list of tallies: there is
     /// another chance after `DEAD_PER_CHECK` more entries.
     fn is_sweep_worth_it(&self) -> bool {
-        let pending = self.counts.try_with_tallies(Totals::pending);
+        let pending = self.counts.try_all_pending();
         let entries = self.entries.load(Ordering::Relaxed);
         pending.is_some_and(|pending| {
             is_sweep_worth_it(entries, pending as usize, DEAD_ALLOWED.max(self.buckets))

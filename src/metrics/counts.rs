@@ -1,12 +1,13 @@
 //! All counts of one timer.
 
 use super::snapshot::{Metrics, ThreadMetrics};
-use super::tally::{Tally, Totals};
+use super::tally::{self, Tally};
 use super::worker::WorkerCounts;
 use crate::base::sync::{Arc, Mutex};
 use std::collections::BTreeMap;
 
 /// The tallies of all threads, and the worker's own counters.
+#[derive(Default)]
 pub(crate) struct Counts {
     /// The worker's counters.
     pub(crate) worker: WorkerCounts,
@@ -21,16 +22,6 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    pub(crate) fn new() -> Self {
-        Self {
-            worker: WorkerCounts::new(),
-            by_worker: Tally::default(),
-            by_others: Tally::default(),
-            internals: Arc::default(),
-            threads: Mutex::new(BTreeMap::new()),
-        }
-    }
-
     /// A thread has begun to schedule.
     pub(crate) fn add_thread(&self, name: String, tally: &Arc<Tally>) {
         self.threads.lock().insert(Arc::as_ptr(tally).addr(), (name, tally.clone()));
@@ -78,8 +69,9 @@ impl Counts {
         threads.chain([&self.by_worker, &self.by_others])
     }
 
-    pub(crate) fn totals(&self) -> Totals {
-        Totals::of(self.of_users(&self.threads.lock()))
+    /// The number of pending timeouts of users.
+    pub(crate) fn pending(&self) -> u64 {
+        tally::pending(self.of_users(&self.threads.lock()))
     }
 
     pub(crate) fn snapshot(&self) -> Metrics {
@@ -93,15 +85,13 @@ impl Counts {
     /// list of threads. The answer is only good for deciding how much to clean up: a timeout can begin at
     /// any moment.
     pub(crate) fn is_anything_pending(&self) -> bool {
-        let all = self.try_with_tallies(|all| all.pending());
-        all.is_none_or(|pending| pending > 0)
+        self.try_all_pending().is_none_or(|pending| pending > 0)
     }
 
-    /// Sums up all tallies, internal ones included. `None` if another thread uses the list of threads, so
+    /// The number of pending timeouts, internal ones included. `None` if another thread uses the list of threads, so
     /// that no caller waits for it.
-    pub(crate) fn try_with_tallies<R>(&self, read: impl FnOnce(&Totals) -> R) -> Option<R> {
+    pub(crate) fn try_all_pending(&self) -> Option<u64> {
         let threads = self.threads.try_lock()?;
-        let totals = Totals::of(self.of_users(&threads).chain([&*self.internals]));
-        Some(read(&totals))
+        Some(tally::pending(self.of_users(&threads).chain([&*self.internals])))
     }
 }

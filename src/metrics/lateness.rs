@@ -155,20 +155,22 @@ fn last_of(bucket: usize) -> u64 {
 }
 
 /// The histogram that the worker fills. All operations are relaxed: a count guards nothing.
-pub(super) struct Recorder {
+pub(crate) struct Recorder {
     counts: Box<[AtomicU64; BUCKETS]>,
     max: AtomicU64,
 }
 
-impl Recorder {
-    pub(super) fn new() -> Self {
+impl Default for Recorder {
+    fn default() -> Self {
         let zero = || AtomicU64::new(0);
         Self { counts: Box::new(std::array::from_fn(|_| zero())), max: zero() }
     }
+}
 
+impl Recorder {
     /// Only the worker calls it, so it counts with a load and a store.
     #[inline]
-    pub(super) fn record(&self, nanos: u64) {
+    pub(crate) fn record(&self, nanos: u64) {
         let count = &self.counts[bucket_of(nanos)];
         count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         if nanos > self.max.load(Ordering::Relaxed) {

@@ -15,5 +15,5 @@ mod worker;
 pub(crate) use counts::Counts;
 pub use lateness::Lateness;
 pub use snapshot::{Metrics, ThreadMetrics};
-pub(crate) use tally::{Count, Tally, Totals};
+pub(crate) use tally::{Count, Tally};
 pub(crate) use worker::WorkerCounts;

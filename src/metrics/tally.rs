@@ -3,7 +3,7 @@
 //! Each thread that schedules has a tally that only it writes, with a load and a store. It uses it if this
 //! timer is the last one that it has used. The worker has one too. All others, and what runs on an executor,
 //! share one more tally, to which the counts of a thread that ends are added (`Counts::by_others`), and write it with read-modify-writes. A total is the sum over
-//! all tallies. To add a count, begin here: `Totals` and the public `Metrics` follow.
+//! all tallies. To add a count, begin here: `pending` and the public `Metrics` follow.
 //!
 //! Internal timeouts have a tally of their own (`Counts::internals`), which is in no public total. The
 //! lock of their owner guards `scheduled` there. Its other counts have several writers.
@@ -82,49 +82,21 @@ impl Tally {
 
     fn all(&self) -> [&Count; 12] {
         let Self { scheduled, taken_back, rejected, rearmed, rescheduled, expired, .. } = self;
-        let Self { withdrawn, abandoned, cancelled, returned, uncollected, .. } = self;
-        let died = &self.died;
-        [
-            scheduled,
-            taken_back,
-            rejected,
-            rearmed,
-            rescheduled,
-            expired,
-            withdrawn,
-            abandoned,
-            cancelled,
-            returned,
-            uncollected,
-            died,
-        ]
+        let Self { withdrawn, abandoned, cancelled, returned, uncollected, died, .. } = self;
+        let begun = [scheduled, taken_back, rejected, rearmed, rescheduled, expired];
+        let ended = [withdrawn, abandoned, cancelled, returned, uncollected, died];
+        std::array::from_fn(|n| if n < 6 { begun[n] } else { ended[n - 6] })
     }
 }
 
-/// The sums over several tallies.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Totals {
-    begun: u64,
-    ended: u64,
-}
-
-impl Totals {
-    /// Sums up tallies: all ends before all beginnings.
-    pub(crate) fn of<'a>(tallies: impl Iterator<Item = &'a Tally> + Clone) -> Self {
-        let mut totals = Self::default();
-        for tally in tallies.clone() {
-            let Tally { taken_back, expired, cancelled, returned, .. } = tally;
-            totals.ended += sum([taken_back, expired, cancelled, returned]);
-        }
-        for Tally { scheduled, rearmed, .. } in tallies {
-            totals.begun += sum([scheduled, rearmed]);
-        }
-        totals
-    }
-
-    pub(crate) fn pending(&self) -> u64 {
-        self.begun.saturating_sub(self.ended)
-    }
+/// The number of pending timeouts: all ends are read before all beginnings.
+pub(super) fn pending<'a>(tallies: impl Iterator<Item = &'a Tally> + Clone) -> u64 {
+    let ended = |Tally { taken_back, expired, cancelled, returned, .. }: &Tally| {
+        sum([taken_back, expired, cancelled, returned])
+    };
+    let begun = |Tally { scheduled, rearmed, .. }: &Tally| sum([scheduled, rearmed]);
+    let ended: u64 = tallies.clone().map(ended).sum();
+    tallies.map(begun).sum::<u64>().saturating_sub(ended)
 }
 
 fn sum<const N: usize>(counts: [&Count; N]) -> u64 {

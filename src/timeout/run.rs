@@ -177,7 +177,7 @@ fn run(pin: &Pin<Erased>, task: Erased) -> Option<(Erased, When)> {
 #[cold]
 fn task_panicked(pin: &Pin<Erased>) {
     let shared = pin.chunk().timer.shared();
-    shared.iter().for_each(|shared| shared.counts.worker.task_panicked());
+    shared.iter().for_each(|shared| shared.counts.worker.panicked.add_shared(1));
     let timer = shared.as_ref().map_or("", |shared| shared.name());
     warning!([timer = timer], "{timer}: the task of {:?} panicked", Run(pin));
 }

@@ -176,7 +176,7 @@ impl HashedWheelTimer {
         repeats: bool,
     ) -> Result<Timeout, ScheduleError<T>> {
         if let Err(limit) = self.gate().begins() {
-            self.shared().counts.worker.over_limit();
+            self.shared().counts.worker.over_limit.add_shared(1);
             return Err(ScheduleError::new(RefusalReason::LimitReached { limit }, task));
         }
         self.admit(task, deadline, if repeats { Admit::Series } else { Admit::Once })
@@ -270,7 +270,7 @@ impl HashedWheelTimer {
     ///
     /// O(threads that schedule).
     pub fn pending_timeouts(&self) -> usize {
-        self.shared().counts.totals().pending() as usize
+        self.shared().counts.pending() as usize
     }
 
     /// The number of pending timeouts that are not in the wheel. They wait in their slots until shortly before they are

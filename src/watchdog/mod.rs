@@ -79,7 +79,7 @@ impl Shared {
     /// Calls the user's callback, and counts its panic.
     fn tell(&self, name: &str, event: WatchdogEvent) {
         if catch_panic::panics(|| (self.tell)(name, event)) {
-            self.timer.shared().counts.worker.task_panicked();
+            self.timer.shared().counts.worker.panicked.add_shared(1);
             warning!("the callback of a watchdog panicked");
         }
     }

@@ -42,7 +42,7 @@ impl<W: Exact> Worker<W> {
             }
         }
         if filed >= DRAIN_CAP {
-            self.shared().counts.worker.backlog_left();
+            self.shared().counts.worker.passes_with_backlog.add(1);
         }
         to_file.shrink_to(CHUNKS_KEPT);
         self.to_file = to_file;

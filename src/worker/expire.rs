@@ -20,7 +20,8 @@ impl<W: Exact> Worker<W> {
     /// Hands over all timeouts that are due at `now`, in the order of ticks.
     pub(super) fn expire(&mut self, now: u64) {
         let tick = self.gate().scale.tick_at(now);
-        self.shared().counts.worker.skipped(tick.saturating_sub(self.last_pass + 1));
+        let skipped = tick.saturating_sub(self.last_pass + 1);
+        self.shared().counts.worker.ticks_skipped.add(skipped);
         self.last_pass = tick;
 
         let (mut now, mut until_read) = (now, FIRED_PER_CLOCK_READ);
@@ -135,7 +136,7 @@ impl<W: Exact> Worker<W> {
         control.running.begin(task.calls(), now);
         if !runner.pin().chunk().internal {
             let late = now.saturating_sub(deadline);
-            control.shared.counts.worker.late_by(late);
+            control.shared.counts.worker.lateness.record(late);
             reports.late_by(late);
         }
         let goes_on = if let Some(dispatch) = dispatch.as_mut().filter(|_| !task.only_wakes()) {

@@ -7,6 +7,7 @@
 
 use super::Worker;
 use crate::base::logging::{WARNS, warning};
+use crate::metrics::{Count, WorkerCounts};
 use crate::timeout::Shared;
 use std::time::Duration;
 
@@ -19,37 +20,15 @@ const LATE_TICKS: u64 = 10;
 /// Less lateness than this is not reported, however short the tick is.
 const LATE_AT_LEAST: u64 = 100_000_000;
 
-/// The counts at the last report, and those seen since.
+/// What was reported last, and what was seen since.
 #[derive(Default)]
 pub(super) struct Reports {
-    last: Trouble,
+    /// The refused jobs, the timeouts that were refused at the limit, and the passes with a backlog.
+    last: [u64; 3],
     /// The greatest lateness since the last report, in nanoseconds.
     latest: u64,
     /// The time before which there is no report.
     not_before: u64,
-}
-
-/// The counters to which a report belongs.
-#[derive(Clone, Copy, Default)]
-struct Trouble {
-    refused: u64,
-    over_limit: u64,
-    passes_with_backlog: u64,
-}
-
-impl Trouble {
-    fn of(shared: &Shared) -> Self {
-        let (refused, over_limit, passes_with_backlog) = shared.counts.worker.trouble();
-        Self { refused, over_limit, passes_with_backlog }
-    }
-
-    fn since(self, last: Self) -> Self {
-        Self {
-            refused: self.refused - last.refused,
-            over_limit: self.over_limit - last.over_limit,
-            passes_with_backlog: self.passes_with_backlog - last.passes_with_backlog,
-        }
-    }
 }
 
 impl Reports {
@@ -83,9 +62,10 @@ impl<W> Worker<W> {
         let shared = &control.shared;
         let late_from = shared.gate.scale.start_of(LATE_TICKS).max(LATE_AT_LEAST);
         let late = Some(std::mem::take(&mut reports.latest)).filter(|&nanos| nanos >= late_from);
-        let now = Trouble::of(shared);
-        let Trouble { refused, over_limit, passes_with_backlog } = now.since(reports.last);
-        reports.last = now;
+        let WorkerCounts { refused, over_limit, passes_with_backlog, .. } = &shared.counts.worker;
+        let now = [refused, over_limit, passes_with_backlog].map(Count::get);
+        let last = std::mem::replace(&mut reports.last, now);
+        let [refused, over_limit, passes_with_backlog] = std::array::from_fn(|n| now[n] - last[n]);
         if late.is_none() && refused + over_limit + passes_with_backlog == 0 {
             return;
         }

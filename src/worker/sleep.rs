@@ -87,7 +87,7 @@ impl<W: Exact> Worker<W> {
         let is_due = self.filing.next_expiry().is_some_and(|next| next <= tick);
         if !shared.gate.is_closed() && !asked && !is_due && !self.is_release_due() {
             shared.alarm.sleep_until(wake_at, self.left_until(wake_at));
-            shared.counts.worker.woken();
+            shared.counts.worker.wakeups.add(1);
         }
         if armed {
             self.disarm();

@@ -27,7 +27,7 @@ impl<W: Exact> Worker<W> {
             return true;
         }
         self.sweeping = false;
-        self.shared().counts.worker.swept();
+        self.shared().counts.worker.sweeps.add(1);
         self.consider_sweep();
         self.shared().is_sweep_requested()
     }

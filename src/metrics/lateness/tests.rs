@@ -13,7 +13,7 @@ fn every_value_lies_in_its_bucket() {
 
 #[test]
 fn every_recorded_value_is_in_a_bucket() {
-    let recorder = Recorder::new();
+    let recorder = Recorder::default();
     assert_eq!(recorder.read().buckets().count(), 0);
     assert_eq!(recorder.read().quantile(0.5), Duration::ZERO);
     [0, 5, 5, 70_000].into_iter().for_each(|nanos| recorder.record(nanos));
@@ -25,7 +25,7 @@ fn every_recorded_value_is_in_a_bucket() {
 
 #[test]
 fn lateness_since_a_snapshot_has_only_what_came_after_it() {
-    let recorder = Recorder::new();
+    let recorder = Recorder::default();
     [5, 70_000].into_iter().for_each(|nanos| recorder.record(nanos));
     let before = recorder.read();
     assert_eq!((before.since(&before).count(), before.since(&before).max()), (0, Duration::ZERO));
@@ -38,7 +38,7 @@ fn lateness_since_a_snapshot_has_only_what_came_after_it() {
 
 #[test]
 fn quantiles_are_at_most_a_quarter_too_high() {
-    let recorder = Recorder::new();
+    let recorder = Recorder::default();
     (1..=1000).for_each(|n| recorder.record(n * 1000));
     let lateness = recorder.read();
     assert_eq!((lateness.count(), lateness.max()), (1000, Duration::from_millis(1)));

@@ -1,11 +1,11 @@
-use super::*;
+use super::{pending as pending_of, *};
 
 fn counted(tallies: &[Tally]) -> Metrics {
     let mut metrics = Metrics::default();
     metrics.count(tallies.iter());
     let Metrics { scheduled, rearmed, expired, cancelled, returned, pending, .. } = metrics;
     assert_eq!(scheduled + rearmed, expired + cancelled + returned + pending, "{metrics:?}");
-    assert_eq!(Totals::of(tallies.iter()).pending(), pending);
+    assert_eq!(pending_of(tallies.iter()), pending);
     metrics
 }
 

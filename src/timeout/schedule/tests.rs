@@ -127,11 +127,11 @@ fn a_thread_has_an_owner_in_each_of_its_timers() {
     }
     for timer in &timers {
         assert_eq!(timer.counts.thread_metrics().len(), 1);
-        assert_eq!(timer.counts.totals().pending(), 100);
+        assert_eq!(timer.counts.pending(), 100);
     }
     assert!(timeouts.iter().step_by(3).all(Timeout::cancel));
-    assert_eq!(timers[0].counts.totals().pending(), 0);
-    assert_eq!(timers[1].counts.totals().pending(), 100);
+    assert_eq!(timers[0].counts.pending(), 0);
+    assert_eq!(timers[1].counts.pending(), 100);
 }
 
 #[test]
