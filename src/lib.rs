@@ -195,13 +195,10 @@ pub use metrics::{Lateness, Metrics, ThreadMetrics};
 #[doc(inline)]
 pub use time::{Clock, ManualClock, SystemClock};
 pub use timeout::{
-    CancelOnDrop, MissedTickBehavior, Next, Period, Repeat, RescheduleError, Run, Task, TaskFn,
-    Timeout, TimerTask, Unprocessed, task_fn,
+    CancelOnDrop, MissedTickBehavior, Next, Period, RefusalReason, Repeat, RescheduleError, Run,
+    ScheduleError, Task, TaskFn, Timeout, TimerTask, Unprocessed, task_fn,
 };
-pub use timer::{
-    BuildError, Builder, BusyTask, HashedWheelTimer, RefusalReason, ScheduleError, StopError,
-    WeakTimer, WheelKind,
-};
+pub use timer::{BuildError, Builder, BusyTask, HashedWheelTimer, StopError, WeakTimer, WheelKind};
 #[cfg(not(any(loom, shuttle)))]
 pub use timer::{InstallError, global, install_global, try_global};
 

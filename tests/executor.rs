@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use wheelwork::executor::{Job, OnRefusal, PoolError, ThreadPool};
-use wheelwork::{HashedWheelTimer, ScheduleError, StopError};
+use wheelwork::{HashedWheelTimer, RefusalReason, StopError};
 
 #[test]
 fn rule_05_a_panic_is_caught_and_counted() {
@@ -284,7 +284,7 @@ fn rule_01_the_limit_is_exact_and_gives_the_task_back() {
     timer.new_timeout(ran.note(1), ms(100)).unwrap();
     timer.new_timeout(ran.note(2), ms(500)).unwrap();
     let error = timer.new_timeout(ran.note(3), ms(100)).unwrap_err();
-    assert!(matches!(error, ScheduleError::LimitReached { limit: 3, .. }));
+    assert!(matches!(error.reason(), RefusalReason::LimitReached { limit: 3 }));
     assert_eq!(error.to_string(), "3 timeouts are pending, which is the limit: expected fewer");
     assert!(first.cancel());
     timer.new_timeout(error.into_task(), ms(100)).unwrap();
@@ -295,7 +295,7 @@ fn rule_01_the_limit_is_exact_and_gives_the_task_back() {
     assert!(timer.new_timeout(|| (), ms(100)).is_err());
     assert_eq!(timer.metrics().rejected, 2);
     assert_eq!(timer.stop().unwrap().len(), 3);
-    assert!(matches!(timer.new_timeout(|| (), ms(1)), Err(ScheduleError::Stopped { .. })));
+    assert_eq!(timer.new_timeout(|| (), ms(1)).unwrap_err().reason(), RefusalReason::Stopped);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 use wheelwork::executor::Job;
 use wheelwork::future::Sleep;
-use wheelwork::{Builder, HashedWheelTimer, ManualClock, ScheduleError, Timeout};
+use wheelwork::{Builder, HashedWheelTimer, ManualClock, RefusalReason, Timeout};
 
 const FAR: Duration = Duration::from_secs(3600);
 
@@ -24,8 +24,10 @@ fn fill(timer: &HashedWheelTimer) -> Vec<Timeout> {
     loop {
         match timer.new_timeout(|| (), FAR) {
             Ok(timeout) => timeouts.push(timeout),
-            Err(ScheduleError::LimitReached { .. }) => return timeouts,
-            Err(error) => panic!("{error}"),
+            Err(error) => {
+                assert!(matches!(error.reason(), RefusalReason::LimitReached { .. }), "{error}");
+                return timeouts;
+            }
         }
     }
 }
@@ -134,8 +136,8 @@ fn a_stopped_timer_refuses_because_it_is_stopped() {
             (0..pending).map(|_| timer.new_timeout(|| (), FAR).unwrap()).collect();
         assert_eq!(timer.stop().unwrap().len(), timeouts.len());
         for _ in 0..2 * LIMIT {
-            let refused = timer.new_timeout(|| (), FAR);
-            assert!(matches!(refused, Err(ScheduleError::Stopped { .. })), "{pending}");
+            let refused = timer.new_timeout(|| (), FAR).unwrap_err();
+            assert_eq!(refused.reason(), RefusalReason::Stopped, "{pending}");
         }
     }
 }

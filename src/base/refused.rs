@@ -13,15 +13,12 @@ use std::sync::{Mutex, PoisonError};
 /// # Examples
 ///
 /// ```
-/// # use std::time::Duration;
-/// # use wheelwork::{HashedWheelTimer, ScheduleError};
-/// # let timer = HashedWheelTimer::new()?;
-/// timer.stop()?;
-/// match timer.new_timeout(|| println!("anyway"), Duration::ZERO) {
-///     Err(ScheduleError::Stopped { task }) => task.into_inner()(),
-///     other => panic!("{other:?}"),
-/// }
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// use wheelwork::wheel::SimpleWheel;
+///
+/// let mut wheel = SimpleWheel::new(64)?;
+/// let refused = wheel.insert(64, "too far").unwrap_err();
+/// assert_eq!(refused.value.into_inner(), "too far");
+/// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
 /// ```
 // The mutex is never locked. It makes `Send` values `Sync` without unsafe code.
 pub struct Refused<T>(Mutex<T>);

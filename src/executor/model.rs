@@ -9,7 +9,6 @@ use crate::timeout::{
     Admit, Erased, Link, Next, Run, Shared, SharedRef, Timeout, TimerTask, schedule,
 };
 use std::cell::Cell;
-use std::convert::identity;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -48,8 +47,8 @@ fn timer() -> Timer {
 
 fn scheduled(timer: &Timer, ends: &Arc<Ends>, repeats: bool) -> Timeout {
     let admit = if repeats { Admit::Series } else { Admit::Once };
-    let scheduled = schedule(&Link::to(&timer.shared), Counted(ends.clone()), 8, admit, identity);
-    scheduled.map_err(|(_, refusal)| refusal).expect("it is open and empty")
+    let scheduled = schedule(&Link::to(&timer.shared), Counted(ends.clone()), 8, admit);
+    scheduled.map_err(|error| error.reason()).expect("it is open and empty")
 }
 
 /// A slot of the first chunk. The models need no other.

@@ -35,8 +35,7 @@ use super::watch::Watch;
 use crate::base::catch_panic;
 use crate::base::logging::warning;
 use crate::base::sync::{Arc, AtomicBool, Mutex, MutexGuard, Ordering, thread};
-use crate::timeout::{Admit, Internal, Kind, Next, Run, TimerTask};
-use crate::timer::{RefusalReason, ScheduleError};
+use crate::timeout::{Admit, Internal, Kind, Next, RefusalReason, Run, ScheduleError, TimerTask};
 
 /// How often a check yields to a thread that waits for the lock. This takes 100 us or more, enough
 /// for that thread to wake up.

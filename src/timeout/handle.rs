@@ -283,12 +283,6 @@ impl Timeout {
         self.0.take_back()
     }
 
-    /// Counts a timeout that was taken back before it has run.
-    pub(super) fn count_taken_back(&self) {
-        let chunk = self.0.chunk();
-        chunk.timer.count(|counts| counts.of(chunk.internal).taken_back.add_shared(1));
-    }
-
     /// Cancels a timeout that went on after a run although its timer was closed meanwhile. The caller
     /// has taken it back.
     #[cold]

@@ -9,8 +9,9 @@
 //! taken under a lock of the layers above. No task runs or is dropped under it.
 
 use super::erased::{Erased, Link};
+use super::error::ScheduleError;
 use super::handle::Timeout;
-use super::schedule::{Admit, Refusal, refused, schedule_in};
+use super::schedule::{Admit, refused, schedule_in};
 use super::task::TimerTask;
 use crate::base::sync::Mutex;
 use crate::intake::{Moved, Owner, TakenBack};
@@ -31,14 +32,14 @@ impl Internals {
         task: T,
         deadline: u64,
         admit: Admit,
-    ) -> Result<Internal, (T, Refusal)> {
+    ) -> Result<Internal, ScheduleError<T>> {
         let mut owner = self.0.lock();
         if owner.is_none() && !timer.gate.is_closed() {
             *owner = timer.shared().and_then(|shared| Owner::of_internals(&shared));
         }
         match &mut *owner {
             Some(owner) => schedule_in(owner, task, deadline, admit).map(Internal),
-            None => Err((task, refused(timer, true))),
+            None => Err(refused(timer, true, task, |tally| &tally.rejected)),
         }
     }
 

@@ -14,7 +14,7 @@
 //! - `guard`: a guard that cancels its timeout when it is dropped
 //! - `periodic`: tasks that run again and again
 //! - `unprocessed`: a timeout that `stop` returns
-//! - `error`: why a timeout cannot be rescheduled
+//! - `error`: why a timeout was not accepted, or cannot be rescheduled
 
 // First, so that the docs show its methods before those of `guard`.
 mod handle;
@@ -36,7 +36,7 @@ mod this_thread;
 mod unprocessed;
 
 pub(crate) use erased::{Calls, Erased, Link, Shared, SharedRef};
-pub use error::RescheduleError;
+pub use error::{RefusalReason, RescheduleError, ScheduleError};
 pub use guard::CancelOnDrop;
 pub use handle::Timeout;
 pub(crate) use internal::{Internal, Internals};
@@ -45,7 +45,7 @@ pub(crate) use periodic::Periodic;
 pub use periodic::{MissedTickBehavior, Period, Repeat};
 pub use run::Run;
 pub(crate) use run::{run_elsewhere, run_on_worker};
-pub(crate) use schedule::{Admit, Refusal, schedule, schedule_waker};
+pub(crate) use schedule::{Admit, schedule, schedule_waker};
 pub(crate) use task::Kind;
 pub use task::{Task, TimerTask};
 pub use task_fn::{TaskFn, task_fn};

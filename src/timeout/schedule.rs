@@ -3,19 +3,12 @@
 //! the deadline.
 
 use super::erased::{Erased, Link};
+use super::error::{RefusalReason, ScheduleError};
 use super::handle::Timeout;
 use super::task::TimerTask;
 use super::this_thread::with_owner;
-use crate::intake::{Owner, Pin, Runs};
-
-/// Why a task was not admitted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// The timer is closed.
-    Closed,
-    /// The timer can have no more chunks.
-    Full,
-}
+use crate::intake::{MAX_CHUNKS, Owner, Pin, Runs, SLOTS};
+use crate::metrics::{Count, Tally};
 
 /// How a timeout begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,31 +21,24 @@ pub(crate) enum Admit {
     DueNow,
 }
 
-/// Schedules a task on the calling thread. `refuse` makes the error: it is called here so that the
-/// result is written once.
+/// Schedules a task on the calling thread, unless the limit of pending timeouts is reached.
 #[inline]
-pub(crate) fn schedule<T: TimerTask, E>(
+pub(crate) fn schedule<T: TimerTask>(
     timer: &Link,
     task: T,
     deadline: u64,
     admit: Admit,
-    refuse: impl FnOnce((T, Refusal)) -> E,
-) -> Result<Timeout, E> {
-    let mut task = Some(task);
-    let armed = with_owner(timer, |owner| arm(owner, &mut task, deadline, admit));
-    let armed = match armed {
-        Some(Some(armed)) if !timer.gate.is_closed() => {
-            return Ok(Timeout::from(armed));
-        }
-        armed => armed,
-    };
-    let scheduled = match (armed, task) {
-        (Some(Some(armed)), _) => take_back(Timeout::from(armed)),
-        (Some(None), Some(task)) => Err((task, refused(timer, false))),
-        (None, Some(task)) => schedule_without_owner(timer, task, deadline, admit),
-        (_, None) => unreachable!("a task that is not armed stays"),
-    };
-    scheduled.map_err(refuse)
+) -> Result<Timeout, ScheduleError<T>> {
+    match timer.gate.begins() {
+        Ok(()) => schedule_admitted(timer, task, deadline, admit),
+        Err(limit) => Err(over_limit(timer, task, limit)),
+    }
+}
+
+#[cold]
+fn over_limit<T>(timer: &Link, task: T, limit: usize) -> ScheduleError<T> {
+    timer.count(|counts| counts.worker.over_limit.add_shared(1));
+    ScheduleError::new(RefusalReason::LimitReached { limit }, task)
 }
 
 /// Schedules a task that only wakes a waker. Ignores the limit, because a future could not report a refusal. If the
@@ -65,10 +51,26 @@ pub(crate) fn schedule_waker<T: TimerTask>(
 ) -> Result<Timeout, T> {
     const { assert!(T::KIND.only_wakes) };
     timer.gate.begins_again();
-    schedule(timer, task, deadline, Admit::Once, |(task, _)| {
-        timer.gate.ended(1);
-        task
-    })
+    schedule_admitted(timer, task, deadline, Admit::Once).map_err(ScheduleError::into_task)
+}
+
+/// Schedules a task that has its permit.
+#[inline]
+fn schedule_admitted<T: TimerTask>(
+    timer: &Link,
+    task: T,
+    deadline: u64,
+    admit: Admit,
+) -> Result<Timeout, ScheduleError<T>> {
+    let mut task = Some(task);
+    let armed = match with_owner(timer, |owner| arm(owner, &mut task, deadline, admit)) {
+        Some(Some(armed)) if !timer.gate.is_closed() => return Ok(Timeout::from(armed)),
+        armed => armed.flatten(),
+    };
+    match task {
+        Some(task) => schedule_without_owner(timer, task, deadline, admit),
+        None => admitted(timer, false, armed, task),
+    }
 }
 
 /// Schedules without a cached owner: on a thread that is ending, or in a timer without room.
@@ -78,10 +80,10 @@ fn schedule_without_owner<T: TimerTask>(
     task: T,
     deadline: u64,
     admit: Admit,
-) -> Result<Timeout, (T, Refusal)> {
+) -> Result<Timeout, ScheduleError<T>> {
     match timer.shared().and_then(|shared| Owner::enter(&shared)) {
         Some(mut owner) => schedule_in(&mut owner, task, deadline, admit),
-        None => Err((task, refused(timer, false))),
+        None => admitted(timer, false, None, Some(task)),
     }
 }
 
@@ -91,12 +93,24 @@ pub(super) fn schedule_in<T: TimerTask>(
     task: T,
     deadline: u64,
     admit: Admit,
-) -> Result<Timeout, (T, Refusal)> {
+) -> Result<Timeout, ScheduleError<T>> {
     let mut task = Some(task);
-    match (arm(owner, &mut task, deadline, admit), task) {
-        (Some(armed), _) if armed.chunk().timer.gate.is_closed() => take_back(Timeout::from(armed)),
+    let armed = arm(owner, &mut task, deadline, admit);
+    admitted(&owner.home.timer, owner.chunk().internal, armed, task)
+}
+
+/// The timeout that was armed, or the task that was not. Takes the timeout back if the timer was closed meanwhile.
+#[inline(never)]
+fn admitted<T: TimerTask>(
+    timer: &Link,
+    internal: bool,
+    armed: Option<Pin<Erased>>,
+    task: Option<T>,
+) -> Result<Timeout, ScheduleError<T>> {
+    match (armed, task) {
+        (Some(armed), _) if timer.gate.is_closed() => take_back(Timeout::from(armed)),
         (Some(armed), _) => Ok(Timeout::from(armed)),
-        (None, Some(task)) => Err((task, refused(&owner.home.timer, owner.chunk().internal))),
+        (None, Some(task)) => Err(refused(timer, internal, task, |tally| &tally.rejected)),
         (None, None) => unreachable!("a task that is not armed stays"),
     }
 }
@@ -122,38 +136,45 @@ fn arm<T: TimerTask>(
         _ => Runs::MayGoOn,
     };
     let armed = owner.arm(Erased::new(task.take()?), deadline, runs);
-    submit(owner, deadline, admit);
+    match admit {
+        Admit::DueNow => owner.chunk().announce_due(deadline),
+        _ => owner.chunk().announce_new(deadline),
+    }
     Some(armed)
 }
 
-/// Counts a refusal before the slot is armed, and returns its reason.
+/// Refuses a task that has not run: gives its permit back, and counts that.
 #[cold]
-pub(super) fn refused(timer: &Link, internal: bool) -> Refusal {
-    timer.count(|counts| counts.of(internal).rejected.add_shared(1));
-    if timer.gate.is_closed() { Refusal::Closed } else { Refusal::Full }
-}
-
-/// Announces a slot that was armed.
-#[inline]
-fn submit(owner: &Owner<Erased>, deadline: u64, admit: Admit) {
-    if admit == Admit::DueNow {
-        owner.chunk().announce_due(deadline);
-    } else {
-        owner.chunk().announce_new(deadline);
+pub(super) fn refused<T>(
+    timer: &Link,
+    internal: bool,
+    task: T,
+    count: fn(&Tally) -> &Count,
+) -> ScheduleError<T> {
+    if !internal {
+        timer.gate.ended(1);
     }
+    timer.count(|counts| count(counts.of(internal)).add_shared(1));
+    let reason = if timer.gate.is_closed() {
+        RefusalReason::Stopped
+    } else {
+        RefusalReason::LimitReached { limit: (MAX_CHUNKS as usize).saturating_mul(SLOTS) }
+    };
+    ScheduleError::new(reason, task)
 }
 
 /// Takes back a timeout that was armed in a closed timer, unless it has already ended. If it has run and
 /// gone on meanwhile, cancels it instead: a refused task has not run.
 #[cold]
-fn take_back<T: TimerTask>(timeout: Timeout) -> Result<Timeout, (T, Refusal)> {
+fn take_back<T: TimerTask>(timeout: Timeout) -> Result<Timeout, ScheduleError<T>> {
     let Some(taken) = timeout.take_back() else { return Ok(timeout) };
     if taken.has_run {
         timeout.cancel_late(taken);
         return Ok(timeout);
     }
-    timeout.count_taken_back();
-    Err((taken.payload.into_type(), Refusal::Closed))
+    let chunk = timeout.pin().chunk();
+    let task = taken.payload.into_type();
+    Err(refused(&chunk.timer, chunk.internal, task, |tally| &tally.taken_back))
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]

@@ -1,13 +1,13 @@
 //! `HashedWheelTimer`: schedules timeouts, and reports on the timer. `stop` ends it.
 
-use super::error::{RefusalReason, ScheduleError};
 use crate::base::sync::thread::JoinHandle;
 use crate::base::sync::{Arc, Mutex};
+use crate::intake::SLOTS;
 use crate::intake::shared::Gate;
-use crate::intake::{MAX_CHUNKS, SLOTS};
 use crate::metrics::{Metrics, ThreadMetrics};
 use crate::timeout::{
-    Admit, Internal, Period, Periodic, Refusal, Repeat, Shared, Timeout, TimerTask, schedule,
+    Admit, Internal, Period, Periodic, RefusalReason, Repeat, ScheduleError, Shared, Timeout,
+    TimerTask, schedule,
 };
 use crate::worker::Control;
 use std::fmt;
@@ -85,7 +85,7 @@ impl HashedWheelTimer {
         delay: Duration,
     ) -> Result<Timeout, ScheduleError<T>> {
         let deadline = self.gate().time.deadline_after(delay);
-        self.schedule(task, deadline, false)
+        schedule(&self.0.control.timer, task, deadline, Admit::Once)
     }
 
     /// Runs `task` once at an instant, like [`new_timeout`](Self::new_timeout). Reads no clock. A
@@ -112,7 +112,8 @@ impl HashedWheelTimer {
         task: T,
         deadline: Instant,
     ) -> Result<Timeout, ScheduleError<T>> {
-        self.schedule(task, self.gate().time.nanos_at(deadline), false)
+        let deadline = self.gate().time.nanos_at(deadline);
+        schedule(&self.0.control.timer, task, deadline, Admit::Once)
     }
 
     /// Runs `task` repeatedly, until its timeout is cancelled, the timer stops, the task panics, or
@@ -164,36 +165,9 @@ impl HashedWheelTimer {
         let delay = period.initial_delay.unwrap_or(period.every);
         let deadline = self.gate().time.deadline_after(delay);
         let due = self.gate().time.instant_at(deadline);
-        let scheduled = self.schedule(Periodic { task, period, due }, deadline, true);
+        let periodic = Periodic { task, period, due };
+        let scheduled = schedule(&self.0.control.timer, periodic, deadline, Admit::Series);
         scheduled.map_err(|error| error.map(|periodic| periodic.task))
-    }
-
-    #[inline]
-    fn schedule<T: TimerTask>(
-        &self,
-        task: T,
-        deadline: u64,
-        repeats: bool,
-    ) -> Result<Timeout, ScheduleError<T>> {
-        if let Err(limit) = self.gate().begins() {
-            self.shared().counts.worker.over_limit.add_shared(1);
-            return Err(ScheduleError::new(RefusalReason::LimitReached { limit }, task));
-        }
-        self.admit(task, deadline, if repeats { Admit::Series } else { Admit::Once })
-    }
-
-    /// Admits a task that has its permit.
-    #[inline]
-    fn admit<T: TimerTask>(
-        &self,
-        task: T,
-        deadline: u64,
-        admit: Admit,
-    ) -> Result<Timeout, ScheduleError<T>> {
-        schedule(&self.0.control.timer, task, deadline, admit, |refused| {
-            self.gate().ended(1);
-            why_refused(refused)
-        })
     }
 
     /// Schedules an internal timeout: no limit refuses it, no count includes it, and no stop returns it.
@@ -206,7 +180,7 @@ impl HashedWheelTimer {
     ) -> Result<Internal, ScheduleError<T>> {
         let Control { internals, timer, .. } = &*self.0.control;
         let deadline = self.gate().time.nanos_at(deadline);
-        internals.schedule(timer, task, deadline, admit).map_err(why_refused)
+        internals.schedule(timer, task, deadline, admit)
     }
 
     /// The present instant by the timer's clock.
@@ -349,18 +323,6 @@ impl HashedWheelTimer {
     pub(crate) fn gate(&self) -> &Gate {
         &self.0.control.timer.gate
     }
-}
-
-#[cold]
-fn why_refused<T>((task, refusal): (T, Refusal)) -> ScheduleError<T> {
-    let reason = match refusal {
-        Refusal::Closed => RefusalReason::Stopped,
-        Refusal::Full => {
-            let limit = (MAX_CHUNKS as usize).saturating_mul(SLOTS);
-            RefusalReason::LimitReached { limit }
-        }
-    };
-    ScheduleError::new(reason, task)
 }
 
 impl fmt::Debug for HashedWheelTimer {

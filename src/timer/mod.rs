@@ -5,7 +5,7 @@
 //! - `stop`: how it stops
 //! - `weak`: `WeakTimer`, which does not keep its timer alive
 //! - `global`: the timer of the whole process
-//! - `error`: the errors of building, scheduling and stopping
+//! - `error`: the errors of building and stopping
 //! - `publish`: the timer's metrics in the `metrics` facade
 
 mod builder;
@@ -21,7 +21,7 @@ mod stop;
 mod weak;
 
 pub use builder::{Builder, WheelKind};
-pub use error::{BuildError, BusyTask, RefusalReason, ScheduleError, StopError};
+pub use error::{BuildError, BusyTask, StopError};
 #[cfg(not(any(loom, shuttle)))]
 pub use global::{InstallError, global, install_global, try_global};
 pub use handle::HashedWheelTimer;

@@ -28,7 +28,8 @@ use crate::base::logging::warning;
 use crate::base::sync::{Arc, AtomicU8, AtomicU64, Ordering, fence};
 use crate::idle::{Answer, Idle, IdleEvent, IdleKind, IdlePolicy, IdleTimeouts, Watch};
 use crate::time::tick::nanos;
-use crate::timer::{HashedWheelTimer, RefusalReason};
+use crate::timeout::RefusalReason;
+use crate::timer::HashedWheelTimer;
 use std::fmt;
 use std::time::Duration;
 

@@ -7,11 +7,10 @@ use crate::base::sync::Arc;
 use crate::intake::{Chunk, Claim, DEAD_ALLOWED, Owner, Phase, Runs, SLOTS, Slot, locate};
 use crate::time::tick::{NEVER, TickScale};
 use crate::time::{Pace, Timebase};
-use crate::timeout::{Admit, Erased, Next, Refusal, Run, Timeout, TimerTask};
+use crate::timeout::{Admit, Erased, Next, RefusalReason, Run, Timeout, TimerTask};
 use crate::wheel::{
     Batch, Confirm, Due, Exact, Hashed, Hierarchical, LinuxClassic, Standing, Token, TokenWheel,
 };
-use std::convert::identity;
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::time::Duration;
@@ -817,8 +816,8 @@ fn a_worker_that_dies_leaves_a_closed_timer(panics_in_drop: bool, end: Phase) {
     let metrics = control.shared.counts.snapshot();
     let expected = if end == Phase::Cancelled { (0, 0, 5) } else { (5, 5, 0) };
     assert_eq!((left, metrics.returned, metrics.cancelled), expected);
-    let refused = crate::timeout::schedule(&control.timer, || (), DUE, Admit::Once, identity);
-    assert!(matches!(refused, Err((_, Refusal::Closed))));
+    let refused = crate::timeout::schedule(&control.timer, || (), DUE, Admit::Once);
+    assert!(matches!(refused, Err(error) if error.reason() == RefusalReason::Stopped));
     assert_eq!(control.shared.counts.snapshot().rejected, 1);
 }
 

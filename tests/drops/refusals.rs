@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use wheelwork::executor::{Job, OnRefusal, ThreadPool};
-use wheelwork::{Executor, HashedWheelTimer, ScheduleError, Timeout};
+use wheelwork::{Executor, HashedWheelTimer, RefusalReason, Timeout};
 
 with_every_task!(
     rule_01_a_task_refused_by_the_limit_is_dropped_once,
@@ -24,7 +24,7 @@ fn rule_01_a_task_refused_by_the_limit_is_dropped_once<P: Probe>() {
     let fates = fates();
     let timeout = timer.new_timeout(P::of(&fates), TICK).unwrap();
     let error = timer.new_timeout(P::of(&fates), TICK).expect_err("the limit is reached");
-    assert!(matches!(&error, ScheduleError::LimitReached { .. }));
+    assert!(matches!(error.reason(), RefusalReason::LimitReached { .. }));
     let refused = error.into_task();
     assert!(refused.is_whole());
     fates.assert(0, 0, 0);
@@ -39,7 +39,7 @@ fn rule_01_a_task_refused_by_a_stopped_timer_is_dropped_once<P: Probe>() {
     let fates = fates();
     timer.stop().unwrap();
     let error = timer.new_timeout(P::of(&fates), TICK).expect_err("it is stopped");
-    assert!(matches!(&error, ScheduleError::Stopped { .. }));
+    assert!(matches!(error.reason(), RefusalReason::Stopped));
     fates.assert(0, 0, 0);
     drop(error); // with the task
     fates.assert(1, 0, 0);

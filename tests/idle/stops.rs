@@ -6,7 +6,7 @@ use crate::common::{Mutex, Record, assert_conserved, manual, manual_with, ms};
 use std::sync::Arc;
 use std::time::Duration;
 use wheelwork::idle::{Answer, IdleKind, IdlePolicy, IdleTimeouts, Watch};
-use wheelwork::{HashedWheelTimer, ScheduleError, Unprocessed};
+use wheelwork::{HashedWheelTimer, RefusalReason, Unprocessed};
 
 #[test]
 fn rule_01_a_stop_reports_each_connection_once() {
@@ -22,7 +22,7 @@ fn rule_01_a_stop_reports_each_connection_once() {
     assert_eq!(reported, expected);
     assert_eq!(idle.watched(), 0);
     let error = idle.watch(51, &both(100)).unwrap_err();
-    assert!(matches!(error, ScheduleError::Stopped { .. }), "{error}");
+    assert!(matches!(error.reason(), RefusalReason::Stopped), "{error}");
     assert_eq!(error.into_task(), 51);
     watches[0].touch();
     drop(watches);

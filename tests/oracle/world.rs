@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use wheelwork::executor::Job;
-use wheelwork::{HashedWheelTimer, RescheduleError, ScheduleError, Timeout, TimerTask};
+use wheelwork::{
+    HashedWheelTimer, RefusalReason, RescheduleError, ScheduleError, Timeout, TimerTask,
+};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -184,10 +186,10 @@ impl World {
 
 /// The reason for a refusal. Drops the task in the error.
 pub(super) fn why_not<T>(error: ScheduleError<T>) -> No {
-    match error {
-        ScheduleError::Stopped { .. } => No::Stopped,
-        ScheduleError::LimitReached { .. } => No::LimitReached,
-        error => panic!("{error}"),
+    match error.reason() {
+        RefusalReason::Stopped => No::Stopped,
+        RefusalReason::LimitReached { .. } => No::LimitReached,
+        reason => panic!("{reason}"),
     }
 }
 

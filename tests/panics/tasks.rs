@@ -5,7 +5,7 @@ use crate::common::{Record, TICK, assert_conserved, eventually, manual, manual_w
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use wheelwork::executor::Job;
-use wheelwork::{HashedWheelTimer, Next, Period, Run, ScheduleError, Timeout, TimerTask};
+use wheelwork::{HashedWheelTimer, Next, Period, RefusalReason, Run, Timeout, TimerTask};
 
 fn bad_task() {
     panic!("a bad task");
@@ -93,7 +93,7 @@ fn rule_05_a_panic_in_the_drop_of_a_task_given_back_is_the_callers() {
     let (timer, clock) = manual_with(HashedWheelTimer::builder().max_pending_timeouts(2));
     let pending = [(); 2].map(|()| timer.new_timeout(|| (), TICK).unwrap());
     let refused = timer.new_timeout(with_a_bomb(), TICK).unwrap_err();
-    assert!(matches!(refused, ScheduleError::LimitReached { .. }));
+    assert!(matches!(refused.reason(), RefusalReason::LimitReached { .. }));
     assert!(catch_unwind(AssertUnwindSafe(|| drop(refused))).is_err());
     assert!(pending.iter().all(Timeout::cancel));
     timer.new_timeout(with_a_bomb(), TICK).unwrap();

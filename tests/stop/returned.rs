@@ -6,7 +6,7 @@ use crate::on_every_wheel;
 use std::thread;
 use std::time::Duration;
 use wheelwork::{
-    HashedWheelTimer, Next, RescheduleError, Run, ScheduleError, TimerTask, Unprocessed, WheelKind,
+    HashedWheelTimer, Next, RefusalReason, RescheduleError, Run, TimerTask, Unprocessed, WheelKind,
 };
 
 on_every_wheel!(rule_01_stop_returns_unprocessed_timeouts_in_the_order_of_deadlines);
@@ -174,7 +174,7 @@ fn rule_01_a_stopped_timer_gives_the_task_back() {
     timer.stop().unwrap();
     let ran = Record::new();
     let error = timer.new_timeout(ran.note("back"), ms(1)).unwrap_err();
-    assert!(matches!(error, ScheduleError::Stopped { .. }));
+    assert!(matches!(error.reason(), RefusalReason::Stopped));
     assert_eq!(error.to_string(), "the timer is stopped: expected a running one");
     error.into_task()();
     assert_eq!(ran.take(), ["back"]);

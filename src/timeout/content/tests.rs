@@ -3,7 +3,6 @@ use crate::timeout::Kind;
 use crate::timeout::erased::{Link, Shared, SharedRef};
 use crate::timeout::schedule::{Admit, schedule};
 use std::cell::Cell;
-use std::convert::identity;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -94,8 +93,8 @@ impl<A, const SIZE: usize, const ONCE: bool> Drop for Probe<A, SIZE, ONCE> {
 /// The shared keeps the chunk.
 fn timeout() -> (SharedRef, Timeout) {
     let shared = Shared::of_this_thread(None, 8).0;
-    let timeout = schedule(&Link::to(&shared), || (), 8, Admit::Once, identity);
-    (shared.clone(), timeout.map_err(|(_, why)| why).expect("the task is admitted"))
+    let timeout = schedule(&Link::to(&shared), || (), 8, Admit::Once);
+    (shared.clone(), timeout.map_err(|error| error.reason()).expect("the task is admitted"))
 }
 
 /// A type that differs from every probe, with the contents of one.

@@ -6,7 +6,6 @@ use crate::timeout::erased::{Link, Shared, SharedRef};
 use crate::timeout::schedule::{Admit, schedule};
 use crate::timeout::{Next, Run, TimerTask, Unprocessed};
 use crate::worker::chunks::Chunks;
-use std::convert::identity;
 
 const DUE: u64 = 1 << 40;
 
@@ -27,8 +26,8 @@ fn timeout() -> (SharedRef, Timeout) {
 
 fn timeout_and_table() -> (SharedRef, WorkerTable<Chunk<Erased>>, Timeout) {
     let (shared, table) = Shared::of_this_thread(None, 8);
-    let timeout = schedule(&Link::to(&shared), Again, DUE, Admit::Once, identity);
-    (shared, table, timeout.map_err(|(_, why)| why).expect("the task is admitted"))
+    let timeout = schedule(&Link::to(&shared), Again, DUE, Admit::Once);
+    (shared, table, timeout.map_err(|error| error.reason()).expect("the task is admitted"))
 }
 
 /// The worker may sleep until the previous deadline. So a sooner deadline must wake it. A later one
@@ -155,8 +154,8 @@ fn rule_01_a_timeout_whose_runner_is_lost_is_cancelled() {
 #[test]
 fn rule_01_a_cancel_leaves_a_single_run_alone() {
     let shared = Shared::of_this_thread(None, 8).0;
-    let timeout = schedule(&Link::to(&shared), || (), DUE, Admit::Once, identity);
-    let timeout = timeout.map_err(|(_, why)| why).expect("the task is admitted");
+    let timeout = schedule(&Link::to(&shared), || (), DUE, Admit::Once);
+    let timeout = timeout.map_err(|error| error.reason()).expect("the task is admitted");
     let slot = timeout.slot();
     let (_, version) = slot.file().unwrap();
     let claim = timeout.pin().claim(version, DUE);

@@ -4,7 +4,6 @@ use crate::intake::{Claim, Phase, SLOTS};
 use crate::timeout::Task;
 use crate::timeout::erased::{Shared, SharedRef};
 use std::collections::HashSet;
-use std::convert::identity;
 
 const DUE: u64 = 1 << 40;
 
@@ -13,8 +12,8 @@ fn shared() -> SharedRef {
 }
 
 fn new_timeout(shared: &SharedRef, deadline: u64) -> Timeout {
-    let scheduled = schedule(&Link::to(shared), || (), deadline, Admit::Once, identity);
-    scheduled.map_err(|(_, why)| why).expect("the task is admitted")
+    let scheduled = schedule(&Link::to(shared), || (), deadline, Admit::Once);
+    scheduled.map_err(|error| error.reason()).expect("the task is admitted")
 }
 
 fn rejected(shared: &Shared) -> (u64, u64) {
@@ -29,8 +28,11 @@ fn rule_01_a_task_without_a_slot_is_refused_and_counted() {
     shared.table.use_up();
     let held = Arc::new(());
     let capture = held.clone();
-    let refused = schedule(&Link::to(&shared), move || drop(capture), DUE, Admit::Once, identity);
-    let Err((task, Refusal::Full)) = refused else { panic!("not refused as full") };
+    let refused = schedule(&Link::to(&shared), move || drop(capture), DUE, Admit::Once);
+    let refused = refused.unwrap_err();
+    let full = RefusalReason::LimitReached { limit: SLOTS << 26 };
+    assert_eq!(refused.reason(), full);
+    let task = refused.into_task();
     assert_eq!((Arc::strong_count(&held), rejected(&shared)), (2, (1, SLOTS as u64)));
     drop(task);
     assert_eq!(Arc::strong_count(&held), 1);
@@ -38,11 +40,11 @@ fn rule_01_a_task_without_a_slot_is_refused_and_counted() {
     let other = shared.clone();
     let refused = std::thread::spawn(move || {
         let task = || ();
-        let refused = schedule(&Link::to(&other), task, DUE, Admit::Once, identity);
+        let refused = schedule(&Link::to(&other), task, DUE, Admit::Once);
         [refused, schedule_without_owner(&Link::to(&other), task, DUE, Admit::Once)]
-            .map(|refused| refused.err().map(|(_, why)| why))
+            .map(|refused| refused.err().map(|error| error.reason()))
     });
-    assert_eq!(refused.join().unwrap(), [Some(Refusal::Full); 2]);
+    assert_eq!(refused.join().unwrap(), [Some(full); 2]);
     assert_eq!(rejected(&shared), (3, SLOTS as u64));
     assert!(timeouts[0].cancel());
     drop(timeouts);
@@ -53,8 +55,8 @@ fn rule_01_a_task_without_a_slot_is_refused_and_counted() {
 fn rule_01_a_task_after_the_close_is_refused_and_counted() {
     let shared = shared();
     shared.gate.close();
-    let refused = schedule(&Link::to(&shared), || (), DUE, Admit::Once, identity);
-    assert!(matches!(refused, Err((_, Refusal::Closed))));
+    let refused = schedule(&Link::to(&shared), || (), DUE, Admit::Once);
+    assert_eq!(refused.unwrap_err().reason(), RefusalReason::Stopped);
     assert_eq!(rejected(&shared), (1, 0));
 }
 
@@ -69,9 +71,12 @@ fn rule_01_a_timeout_armed_in_a_closed_timer_is_taken_back() {
         let armed = owner.arm(Erased::new((|| ()) as fn()), DUE, runs);
         shared.gate.close();
         let (offset, timeout) = (armed.offset(), Timeout::from(armed));
-        submit(&owner, DUE, admit);
+        match admit {
+            Admit::DueNow => owner.chunk().announce_due(DUE),
+            _ => owner.chunk().announce_new(DUE),
+        }
         let refused = take_back::<fn()>(timeout);
-        assert!(matches!(refused, Err((_, Refusal::Closed))));
+        assert_eq!(refused.unwrap_err().reason(), RefusalReason::Stopped);
         assert_eq!(rejected(&shared), (1, 0));
         assert_eq!(owner.chunk().slot(offset).phase(), Phase::Free);
     }
@@ -87,7 +92,9 @@ fn rule_01_a_returned_task_in_a_closed_timer_is_taken_back() {
     let task = Task(Erased::new((|| ()) as fn()));
     let timeout = Timeout::from(owner.arm(Erased::new(task), DUE, Runs::MayGoOn));
     shared.gate.close();
-    let Err((task, Refusal::Closed)) = take_back::<Task>(timeout) else { panic!("it is refused") };
+    let refused = take_back::<Task>(timeout).unwrap_err();
+    assert_eq!(refused.reason(), RefusalReason::Stopped);
+    let task = refused.into_task();
     assert!(task.downcast::<fn()>().is_ok());
 }
 
@@ -98,7 +105,7 @@ fn rule_01_a_timeout_that_has_run_is_not_refused() {
     let mut owner = Owner::enter(&shared).expect("there is room");
     assert!(owner.has_room());
     let armed = owner.arm(Erased::new((|| ()) as fn()), DUE, Runs::MayGoOn);
-    submit(&owner, DUE, Admit::Once);
+    owner.chunk().announce_new(DUE);
     let timeout = Timeout::from(armed);
     let (_, version) = timeout.pin().slot().file().expect("the slot is New");
     let claim = timeout.pin().claim(version, DUE);
@@ -108,7 +115,7 @@ fn rule_01_a_timeout_that_has_run_is_not_refused() {
     shared.counts.by_worker.rearmed.add(1);
     shared.gate.close();
     let admitted = take_back::<fn()>(timeout);
-    let timeout = admitted.map_err(|(_, why)| why).expect("it has run");
+    let timeout = admitted.map_err(|error| error.reason()).expect("it has run");
     assert!(timeout.is_cancelled());
     let metrics = shared.counts.snapshot();
     assert_eq!((metrics.expired, metrics.cancelled, metrics.rejected), (1, 1, 0));
