@@ -3,8 +3,8 @@
 //! The phases of a timeout are in `intake/slot.rs`. A handle pins its slot until it is dropped, so it
 //! never finds another timeout there.
 
-use super::erased::Erased;
 use super::error::RescheduleError;
+use super::payload::Erased;
 use super::this_thread;
 use crate::base::catch_panic;
 use crate::base::logging::warning;

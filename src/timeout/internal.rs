@@ -8,9 +8,9 @@
 //! as internal, so they cost the users' timeouts nothing. A lock guards the owner. It may be
 //! taken under a lock of the layers above. No task runs or is dropped under it.
 
-use super::erased::{Erased, Link};
 use super::error::ScheduleError;
 use super::handle::Timeout;
+use super::payload::{Erased, Link};
 use super::schedule::{Admit, refused, schedule_in};
 use super::task::TimerTask;
 use crate::base::sync::Mutex;

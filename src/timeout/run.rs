@@ -1,8 +1,8 @@
 //! The run of a task, on the worker or on an executor, and how its timeout goes on afterwards.
 
-use super::erased::{Erased, Link};
 use super::handle::Timeout;
 use super::next::When;
+use super::payload::{Erased, Link};
 use crate::base::catch_panic;
 use crate::base::logging::warning;
 use crate::intake::shared::Gate;

@@ -2,9 +2,9 @@
 //! timer was closed meanwhile. `time/timebase` computes the deadline from a delay, and the worker the tick from
 //! the deadline.
 
-use super::erased::{Erased, Link};
 use super::error::{RefusalReason, ScheduleError};
 use super::handle::Timeout;
+use super::payload::{Erased, Link};
 use super::task::TimerTask;
 use super::this_thread::with_owner;
 use crate::intake::{MAX_CHUNKS, Owner, Pin, Runs, SLOTS};

@@ -1,9 +1,10 @@
-//! Tasks: the trait that users implement, and the type-erased task that `stop` returns.
+//! Tasks: the trait that users implement, closures as tasks, and the type-erased task that `stop` returns.
 
-use super::erased::Erased;
 use super::handle::Timeout;
 use super::next::Next;
+use super::payload::{Erased, Stored};
 use super::run::Run;
+use crate::intake::{Cancel, Pin};
 use std::any::{Any, TypeId};
 use std::fmt;
 
@@ -118,6 +119,48 @@ impl Kind {
     pub(crate) const WAKE: Self = Self { runs_once: true, only_wakes: true };
 }
 
+impl<T: TimerTask> Stored for T {
+    const ONLY_WAKES: bool = T::KIND.only_wakes;
+
+    #[inline]
+    fn run(self, pin: &Pin<Erased>) -> Next<Self> {
+        TimerTask::run(self, &Run::new(pin))
+    }
+
+    #[inline]
+    fn cancelled(self, pin: &Pin<Erased>) {
+        TimerTask::cancelled(self, Timeout::of(pin));
+    }
+}
+
+impl Erased {
+    /// A `Task` is erased already. If it became the contents of another `Erased`, a task that goes from timer
+    /// to timer would be one level deeper each time.
+    #[inline]
+    pub(crate) fn new<T: TimerTask>(task: T) -> Self {
+        if TypeId::of::<T>() == TypeId::of::<Task>() {
+            return Self::of_task(task);
+        }
+        Self::holding(task)
+    }
+
+    /// The inside of a `Task`.
+    fn of_task<T: TimerTask>(task: T) -> Self {
+        let mut task = Some(task);
+        let task = (&mut task as &mut dyn Any).downcast_mut::<Option<Task>>();
+        task.and_then(Option::take).expect("`T` is `Task`").0
+    }
+
+    /// Returns the task as a value of the type that it was made from.
+    ///
+    /// # Panics
+    ///
+    /// If it was made from another type.
+    pub(super) fn into_type<T: TimerTask>(self) -> T {
+        Task(self).downcast().expect("a task of this type")
+    }
+}
+
 /// What a closure that is a task returns: nothing. A bound of its own, so that the compiler can say what to do.
 #[diagnostic::on_unimplemented(
     message = "a task returns nothing, but this closure returns `{Self}`",
@@ -153,6 +196,155 @@ where
     }
 
     const KIND: Kind = Kind::ONCE;
+}
+
+/// Makes a task of a closure that takes its [`Run`]: the timeout that expires, its deadline, and the time.
+///
+/// A closure without an argument is a task itself. A task that runs again, or that is told of its cancel,
+/// is a type of your own that implements [`TimerTask`]: this closure returns nothing, also no [`Next`].
+///
+/// Write the closure in the call. If it was bound to a variable before, the compiler needs its type:
+/// `let task = |run: &Run<'_>| ..`.
+///
+/// # Examples
+///
+/// The entry of a map ends with its timeout, unless another timeout has replaced it meanwhile:
+///
+/// ```
+/// use std::collections::HashMap;
+/// use std::sync::{Arc, Mutex};
+/// use std::time::Duration;
+/// use wheelwork::{HashedWheelTimer, ManualClock, Timeout, task_fn};
+///
+/// let clock = ManualClock::new();
+/// let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+/// let ends = Arc::new(Mutex::new(HashMap::<&str, Timeout>::new()));
+///
+/// let all = ends.clone();
+/// let end = task_fn(move |run| {
+///     let mut ends = all.lock().unwrap();
+///     if ends.get("anna") == Some(&run.timeout()) {
+///         ends.remove("anna");
+///     }
+/// });
+/// let timeout = timer.new_timeout(end, Duration::from_secs(30))?;
+/// ends.lock().unwrap().insert("anna", timeout);
+///
+/// clock.advance_through(Duration::from_secs(30));
+/// assert!(ends.lock().unwrap().is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn task_fn<F, R>(task: F) -> TaskFn<F>
+where
+    F: FnOnce(&Run<'_>) -> R + Send + 'static,
+    R: TaskOutput,
+{
+    TaskFn(task)
+}
+
+/// A closure that sees its run, as a task. Created by [`task_fn`].
+///
+/// # Examples
+///
+/// A stop returns the closure:
+///
+/// ```
+/// # use std::time::Duration;
+/// use wheelwork::{HashedWheelTimer, Run, TaskFn, task_fn};
+///
+/// fn report(run: &Run<'_>) {
+///     println!("late by {:?}", run.now() - run.deadline());
+/// }
+///
+/// let timer = HashedWheelTimer::new()?;
+/// timer.new_timeout(task_fn(report as fn(&Run<'_>)), Duration::from_secs(30))?;
+/// for unprocessed in timer.stop()? {
+///     let task = unprocessed.downcast::<TaskFn<fn(&Run<'_>)>>().expect("the only task");
+///     let _again: fn(&Run<'_>) = task.into_inner();
+/// }
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+pub struct TaskFn<F>(F);
+
+impl<F> TaskFn<F> {
+    /// The closure.
+    pub fn into_inner(self) -> F {
+        self.0
+    }
+}
+
+impl<F, R> TimerTask for TaskFn<F>
+where
+    F: FnOnce(&Run<'_>) -> R + Send + 'static,
+    R: TaskOutput,
+{
+    #[inline]
+    fn run(self, run: &Run<'_>) -> Next<Self> {
+        let _unit = (self.0)(run);
+        Next::done()
+    }
+
+    const KIND: Kind = Kind::ONCE;
+}
+
+impl<F> fmt::Debug for TaskFn<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskFn").finish_non_exhaustive()
+    }
+}
+
+impl Timeout {
+    /// Cancels the timeout as [`cancel`](Self::cancel) does, and returns its task instead of dropping it.
+    /// The task's callback ([`TimerTask::cancelled`](crate::TimerTask::cancelled)) is not called.
+    ///
+    /// Use it if a value lies in the task, such as a request that is to be answered after all.
+    /// [`Task::downcast`] returns a task of a type of yours. A task of any type can be scheduled again.
+    ///
+    /// `None` if this call did not end the timeout while it was pending:
+    ///
+    /// | the timeout | the task |
+    /// |---|---|
+    /// | runs | is in its run, and no further run starts. If it asks for one, it goes to `cancelled` then |
+    /// | waits in an executor for a further run | goes to `cancelled` on the executor, without that run |
+    /// | waits in an executor for its first run | goes to that run, as above |
+    /// | has run, or was cancelled | is gone |
+    /// | was returned by [`stop`](crate::HashedWheelTimer::stop) | is in the [`Unprocessed`](crate::Unprocessed) |
+    ///
+    /// So a type whose value must not be lost also implements [`cancelled`](crate::TimerTask::cancelled).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork::{HashedWheelTimer, Next, Run, TimerTask};
+    /// struct Refuse { request: String }
+    ///
+    /// impl TimerTask for Refuse {
+    ///     fn run(self, _run: &Run<'_>) -> Next<Self> {
+    ///         println!("too late for {}", self.request);
+    ///         Next::done()
+    ///     }
+    /// }
+    ///
+    /// let timer = HashedWheelTimer::new()?;
+    /// let refuse = Refuse { request: "GET /".to_owned() };
+    /// let deadline = timer.new_timeout(refuse, Duration::from_secs(30))?;
+    ///
+    /// let task = deadline.cancel_and_take().expect("in time");
+    /// let Refuse { request } = task.downcast().expect("of this type");
+    /// assert_eq!(request, "GET /");
+    /// assert!(deadline.is_cancelled() && deadline.cancel_and_take().is_none());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn cancel_and_take(&self) -> Option<Task> {
+        match self.pin().cancel() {
+            Cancel::Won { payload, filed } => {
+                self.count_cancelled(filed);
+                Some(Task(payload))
+            }
+            Cancel::Denied(_) | Cancel::Lost => None,
+        }
+    }
 }
 
 /// A task whose type is erased, as [`stop`](crate::HashedWheelTimer::stop) and

@@ -4,7 +4,7 @@
 //! the timer ends first, the thread drops the owner when it enters another timer. The timeouts of a thread that ends
 //! stay pending, and run.
 
-use super::erased::{Erased, Link};
+use super::payload::{Erased, Link};
 use crate::base::sync::{Arc, thread_local};
 use crate::intake::shared::Gate;
 use crate::intake::{FreeSlots, Home, Owner, Payload};

@@ -1,8 +1,8 @@
 //! A timeout that `stop` returns. Its task and its deadline stay in its slot, so a stop moves only a handle,
 //! and an `Unprocessed` is two words. `worker/end/emptying` puts them in order.
 
-use super::erased::Erased;
 use super::handle::Timeout;
+use super::payload::Erased;
 use super::task::{Task, TimerTask, is_of};
 use crate::intake::Emptied;
 use std::fmt;

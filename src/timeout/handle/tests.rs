@@ -2,7 +2,7 @@ use super::*;
 use crate::executor::Job;
 use crate::intake::alarm::Woken;
 use crate::intake::{Chunk, Claim, Owner, Runs, WorkerTable, locate};
-use crate::timeout::erased::{Link, Shared, SharedRef};
+use crate::timeout::payload::{Link, Shared, SharedRef};
 use crate::timeout::schedule::{Admit, schedule};
 use crate::timeout::{Next, Run, TimerTask, Unprocessed};
 use crate::worker::chunks::Chunks;

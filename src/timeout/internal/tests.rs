@@ -1,7 +1,7 @@
 use super::*;
 use crate::base::sync::Arc;
 use crate::intake::{Emptied, Phase, SLOTS};
-use crate::timeout::erased::{Shared, SharedRef};
+use crate::timeout::payload::{Shared, SharedRef};
 use std::collections::HashSet;
 
 const DUE: u64 = 1 << 40;

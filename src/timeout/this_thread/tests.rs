@@ -1,5 +1,5 @@
 use super::*;
-use crate::timeout::erased::{Shared, SharedRef};
+use crate::timeout::payload::{Shared, SharedRef};
 
 fn shared() -> SharedRef {
     Shared::of_this_thread(None, 8).0

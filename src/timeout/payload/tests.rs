@@ -1,7 +1,7 @@
 use super::*;
-use crate::timeout::Kind;
-use crate::timeout::erased::{Link, Shared, SharedRef};
+use crate::timeout::payload::{Link, Shared, SharedRef};
 use crate::timeout::schedule::{Admit, schedule};
+use crate::timeout::{Kind, Run, Task, Timeout, TimerTask};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -178,7 +178,7 @@ fn every_end<A: Send + 'static, const SIZE: usize, const ONCE: bool>(timeout: &T
             let mut next = task();
             for run_number in 1..=3 {
                 let (again, when) = next.run(timeout.pin()).into_parts().expect("it goes on");
-                assert!(matches!(when, super::super::next::When::After(n) if n == run_number));
+                assert!(matches!(when, crate::timeout::next::When::After(n) if n == run_number));
                 assert_eq!(STORY.get().dropped, 0);
                 next = again;
             }
@@ -287,9 +287,9 @@ fn tasks_that_fit_are_not_boxed() {
     #[cfg(target_pointer_width = "32")]
     type Aligned = A4; // also `u64` on x86
     assert_eq!(align_of::<Aligned>(), align_of::<usize>());
-    assert!(fits::<Inline<Probe<Aligned, ROOM, true>>>());
-    assert!(fits::<Inline<Probe<A1, ROOM, false>>>());
-    assert!(!fits::<Inline<Probe<A1, { ROOM + 1 }, true>>>());
-    assert!(!fits::<Inline<Probe<A16, 0, true>>>());
+    assert!(Words::fit::<Probe<Aligned, ROOM, true>>());
+    assert!(Words::fit::<Probe<A1, ROOM, false>>());
+    assert!(!Words::fit::<Probe<A1, { ROOM + 1 }, true>>());
+    assert!(!Words::fit::<Probe<A16, 0, true>>());
     assert_eq!(size_of::<Erased>(), 3 * WORD);
 }
