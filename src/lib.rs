@@ -70,8 +70,8 @@
 //!    in which it has scheduled costs about 3 KB until the thread ends, or, if the timer ends first, until the
 //!    thread schedules in another timer for the first time.
 //! 5. **No task can hurt another.** Panics of tasks are caught and counted. On the worker, so are panics
-//!    of an executor, a callback, a [`Clock`] or a logger. If the worker dies anyway, the timer is
-//!    stopped. A job that the executor refuses is not lost: [`OnRefusal`](executor::OnRefusal) decides
+//!    of an executor, a callback, a [`Clock`] or a logger. (If the clock panics at the end of a run from which a delay
+//!    counts, that timeout is cancelled.) If the worker dies anyway, the timer is stopped. A job that the executor refuses is not lost: [`OnRefusal`](executor::OnRefusal) decides
 //!    what happens to it.
 //! 6. **Nothing due means no wake-up.** Ticks in which nothing is due cost nothing. Producers wake the
 //!    worker at most once per tick. (A thread that is interrupted just before it wakes the worker may wake

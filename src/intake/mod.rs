@@ -39,7 +39,5 @@ pub(crate) use owner::{Home, Owner};
 pub(crate) use pin::{Collected, Emptied, EmptiedSlots, FreeSlots, Payload, Pin, Runner};
 pub(crate) use pool::Pool;
 pub(crate) use shared::{DEAD_ALLOWED, DEAD_PER_CHECK, Shared};
-pub(crate) use slot::{
-    Cancel, Claim, Claimed, Moved, Phase, Runs, Slot, TakenBack, UNKNOWN, version_of,
-};
+pub(crate) use slot::{Cancel, Claim, Claimed, Moved, Phase, Runs, Slot, TakenBack, version_of};
 pub(crate) use table::{MAX_CHUNKS, WorkerTable};

@@ -15,13 +15,11 @@ use super::slot::Phase;
 use super::table::{Table, WorkerTable};
 use crate::base::logging::warning;
 use crate::base::spread::core_count;
-use crate::base::sync::{
-    Arc, AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, SegQueue, fence,
-};
+use crate::base::sync::{Arc, AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
 use crate::metrics::Counts;
 use crate::time::Timebase;
 use crate::time::tick::{DEADLINE_STEP, TickScale};
-use crate::wheel::{Token, is_sweep_worth_it};
+use crate::wheel::is_sweep_worth_it;
 use std::num::NonZeroUsize;
 use std::sync::Weak;
 
@@ -74,8 +72,6 @@ pub(crate) struct Shared<T> {
     entries: AtomicUsize,
     /// A timeout that is due by now was announced. See `Chunk::announce_due`.
     due_now: AtomicBool,
-    /// Entries of timeouts, each with the delay that begins when the clock can be read again.
-    waiting_for_clock: SegQueue<(Token, u64)>,
 }
 
 /// The first sequence number that no owner has. It has a cache line of its own, because all owners write it.
@@ -196,7 +192,6 @@ impl<T: Send + Sync> Shared<T> {
             buckets,
             entries: AtomicUsize::new(0),
             due_now: AtomicBool::new(false),
-            waiting_for_clock: SegQueue::new(),
         };
         (Arc::new(Box::new(shared)), worker)
     }
@@ -304,41 +299,6 @@ impl<T> Shared<T> {
     }
 }
 
-/// Waiting for the clock: timeouts that are to go on a delay after their run, but the clock panicked when the end of
-/// the run was to be read. The delay counts from the next time that the worker reads. So no further run is early, and
-/// none is lost.
-///
-/// Such a slot is Filed. Its deadline is `UNKNOWN`, which no clock reaches, and which is not that of `Duration::MAX`.
-/// Until the queue of their entries is empty, the worker sleeps for a tick at most. It notes the length of the queue,
-/// reads the clock, and then takes as many entries. So the time that it has
-/// read is after the end of each of these runs. It gives the slot its deadline by one compare-exchange, and files the
-/// entry in the wheel. If the exchange fails, a cancel, a reschedule or a stop was first.
-///
-/// An old entry that matches by chance (invariant 5 of `slot`) finds another deadline, unless the later timeout waits
-/// here too. For that, its thread would have to schedule 65,536 timeouts while the worker is in one pass.
-impl<T> Shared<T> {
-    /// Makes the entry of a token wait for the clock, whose next time begins the delay. The fence is that of
-    /// `tell_due`.
-    #[cold]
-    pub(crate) fn wait_for_clock(&self, token: Token, delay: u64) {
-        self.waiting_for_clock.push((token, delay));
-        fence(Ordering::SeqCst);
-        if !self.alarm.parker().is_current_thread() {
-            self.alarm.call();
-        }
-    }
-
-    /// The number of entries that wait for the clock. Only the worker takes them.
-    pub(crate) fn waiting_for_clock(&self) -> usize {
-        if self.waiting_for_clock.is_empty() { 0 } else { self.waiting_for_clock.len() }
-    }
-
-    /// Takes the entry that has waited longest: a token, and the delay.
-    pub(crate) fn next_waiting_for_clock(&self) -> Option<(Token, u64)> {
-        self.waiting_for_clock.pop()
-    }
-}
-
 impl Gate {
     /// A deadline that is not overdue in the tick that the worker expires.
     #[inline]
@@ -426,9 +386,6 @@ impl Gate {
         if self.has(CANCELS) { Phase::Cancelled } else { Phase::Returned }
     }
 }
-
-#[cfg(all(test, loom))]
-mod model;
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;

@@ -49,8 +49,7 @@
 //!    one thread can arm it.
 //! 3. A slot becomes Free only when its phase has ended and the last pin is gone. So a handle never
 //!    finds another timeout in its slot.
-//! 4. A Filed slot has an entry with its version: in the wheel, with the worker, or in the queue of
-//!    entries that wait for the clock (see `shared`). The entry's tick is
+//! 4. A Filed slot has an entry with its version: in the wheel, or with the worker. The entry's tick is
 //!    not after the tick of the deadline, or it is the next tick that can still expire. The worker looks at the chunk of a New slot by its
 //!    deadline (see `pending`).
 //! 5. The version changes whenever the slot is reused, whenever its timeout goes on, and whenever a
@@ -101,9 +100,6 @@ impl Phase {
     }
 }
 
-/// The deadline of a timeout that waits for the clock (see `shared`).
-pub(crate) const UNKNOWN: u64 = State::NEVER - DEADLINE_STEP;
-
 /// A value of the state.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct State(u64);
@@ -135,10 +131,9 @@ impl State {
         }
     }
 
-    /// `UNKNOWN` is no time either.
     #[inline]
     fn deadline(self) -> u64 {
-        if self.rounded() >= UNKNOWN { NEVER } else { self.rounded() }
+        if self.rounded() == Self::NEVER { NEVER } else { self.rounded() }
     }
 
     /// Like `phase() == phase`, in fewer instructions.
@@ -547,14 +542,6 @@ impl<P> Slot<P> {
             Ok(()) => Ok(self.version()),
             Err(_) => Err(self.take()),
         }
-    }
-
-    /// Gives a Filed slot that waits for the clock its deadline. False if the entry of this version is dead, or the
-    /// timeout was moved meanwhile.
-    pub(crate) fn begin_delay(&self, version: u16, deadline: u64) -> bool {
-        let from = State::new(Phase::Filed, UNKNOWN);
-        let waits = self.load() == from && self.version() == version;
-        waits && self.exchange(from, State::new(Phase::Filed, deadline)).is_ok()
     }
 
     /// Ends a run that does not ask to go on: Running or Denied -> Expired. If a cancel during the run

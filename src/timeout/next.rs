@@ -58,7 +58,7 @@ impl<T> Next<T> {
     /// If the timeout was cancelled during this run, it is cancelled now: the task's
     /// [`cancelled`](crate::TimerTask::cancelled) callback is called on this thread. If the timer was stopped
     /// during this run, `stop` returns the timeout, unless the run has outlasted the end of the timer, on an
-    /// executor. The timeout is then cancelled too.
+    /// executor. The timeout is then cancelled too, and if the timer's clock panics at the end of the run.
     pub fn after(task: T, delay: Duration) -> Self {
         Self(Some((task, When::After(nanos(delay)))))
     }

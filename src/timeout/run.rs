@@ -6,7 +6,7 @@ use super::payload::{Erased, Link};
 use crate::base::catch_panic;
 use crate::base::logging::warning;
 use crate::intake::shared::Gate;
-use crate::intake::{Phase, Pin, Runner, Slot, UNKNOWN};
+use crate::intake::{Phase, Pin, Runner, Slot};
 use crate::time::tick::NEVER;
 use crate::wheel::Token;
 use std::fmt;
@@ -40,21 +40,10 @@ use std::time::Instant;
 pub struct Run<'a>(&'a Pin<Erased>);
 
 /// When a timeout that goes on is due.
-#[derive(Clone, Copy)]
-enum Due {
-    At(u64),
-    Missed(u64),
-    /// This long after the clock can be read again.
-    AfterClock(u64),
-}
-
-impl Due {
-    fn deadline(self) -> u64 {
-        match self {
-            Due::At(deadline) | Due::Missed(deadline) => deadline,
-            Due::AfterClock(_) => UNKNOWN,
-        }
-    }
+struct Due {
+    deadline: u64,
+    /// Whether this is a missed run, which is due by now.
+    missed: bool,
 }
 
 impl<'a> Run<'a> {
@@ -114,18 +103,12 @@ pub(crate) fn run_on_worker(runner: &mut Runner<Erased>, task: Erased) -> Option
 
 #[cold]
 fn go_on_worker(runner: &mut Runner<Erased>, task: Erased, when: When) -> Option<(u64, Token)> {
-    let due = next_due(timer_of(runner), when);
-    // Counted before the timeout can end, so that no count is ever too low.
-    gate_of(runner).begins_again();
-    timer_of(runner).count(|counts| _ = counts.by_worker.rearmed.add(1));
-    let phase = if matches!(due, Due::Missed(_)) { Phase::New } else { Phase::Filed };
-    let token = go_on(runner, task, due.deadline(), phase)?;
-    match due {
-        Due::At(deadline) => return Some((deadline, token)),
-        Due::Missed(deadline) => runner.pin().chunk().announce_due(deadline),
-        Due::AfterClock(delay) => timer_of(runner).shared()?.wait_for_clock(token, delay),
+    let (due, token) = go_on(runner, task, when, true)?;
+    if due.missed {
+        runner.pin().chunk().announce_due(due.deadline);
+        return None;
     }
-    None
+    Some((due.deadline, token))
 }
 
 /// Runs the task on any thread. If the timeout goes on, announces it. If not, finishes the run.
@@ -137,18 +120,12 @@ pub(crate) fn run_elsewhere(runner: &mut Runner<Erased>, task: Erased) {
 }
 
 fn go_on_elsewhere(runner: &mut Runner<Erased>, task: Erased, when: When) {
-    let due = next_due(timer_of(runner), when);
-    // Counted before the timeout can end, so that no count is ever too low.
-    gate_of(runner).begins_again();
-    timer_of(runner).count(|counts| counts.by_others.rearmed.add_shared(1));
-    let phase = if matches!(due, Due::AfterClock(_)) { Phase::Filed } else { Phase::New };
-    let Some(token) = go_on(runner, task, due.deadline(), phase) else { return };
-    match due {
-        Due::At(deadline) => runner.pin().chunk().announce_moved(deadline),
-        Due::Missed(deadline) => runner.pin().chunk().announce_due(deadline),
-        Due::AfterClock(delay) => {
-            timer_of(runner).shared().into_iter().for_each(|it| it.wait_for_clock(token, delay));
-        }
+    let Some((due, _)) = go_on(runner, task, when, false) else { return };
+    let chunk = runner.pin().chunk();
+    if due.missed {
+        chunk.announce_due(due.deadline);
+    } else {
+        chunk.announce_moved(due.deadline);
     }
     if gate_of(runner).is_emptied() {
         let timeout = Timeout::from(runner.pin().clone());
@@ -182,30 +159,49 @@ fn task_panicked(pin: &Pin<Erased>) {
     warning!([timer = timer], "{timer}: the task of {:?} panicked", Run(pin));
 }
 
-/// When the next run is due.
-fn next_due(timer: &Link, when: When) -> Due {
-    match when {
-        When::After(NEVER) => Due::At(NEVER),
-        When::After(delay) => match timer.now_contained() {
-            Some(end) => Due::At(timer.gate.not_overdue(end.saturating_add(delay))),
-            None => Due::AfterClock(delay),
-        },
-        When::At(instant) => Due::At(timer.gate.not_overdue(timer.gate.time.nanos_at(instant))),
-        When::Missed(instant) => Due::Missed(timer.gate.time.nanos_at(instant)),
-    }
+/// When the next run is due. `None` if it counts from the end of this one, and the clock panics.
+fn next_due(timer: &Link, when: When) -> Option<Due> {
+    let gate = &timer.gate;
+    let (deadline, missed) = match when {
+        When::After(NEVER) => (NEVER, false),
+        When::After(delay) => {
+            (gate.not_overdue(timer.now_contained()?.saturating_add(delay)), false)
+        }
+        When::At(instant) => (gate.not_overdue(gate.time.nanos_at(instant)), false),
+        When::Missed(instant) => (gate.time.nanos_at(instant), true),
+    };
+    Some(Due { deadline, missed })
 }
 
-/// Puts the task back into the slot, even if the timer is closed: the end of the timer finds it there. Returns the
-/// token for its entry.
-/// If a cancel has come during the run, or if the end has already emptied the slots, cancels the timeout,
-/// as if the cancel had come just after the timeout went on. The caller has counted that it goes on.
-fn go_on(runner: &mut Runner<Erased>, task: Erased, deadline: u64, phase: Phase) -> Option<Token> {
-    let refused = if gate_of(runner).is_emptied() {
-        task
-    } else {
-        match runner.go_on(task, deadline, phase) {
-            Ok(version) => return Some(runner.pin().chunk().token(runner.pin().offset(), version)),
-            Err(task) => task,
+/// Puts the task back into the slot, even if the timer is closed: the end of the timer finds it there. Returns when it is
+/// due, and the token for its entry.
+/// If a cancel has come during the run, if the end has already emptied the slots, or if the clock panics, cancels the
+/// timeout, as if the cancel had come just after the timeout went on.
+fn go_on(
+    runner: &mut Runner<Erased>,
+    task: Erased,
+    when: When,
+    on_worker: bool,
+) -> Option<(Due, Token)> {
+    // Counted before the timeout can end, so that no count is ever too low.
+    gate_of(runner).begins_again();
+    timer_of(runner).count(|counts| match on_worker {
+        true => _ = counts.by_worker.rearmed.add(1),
+        false => counts.by_others.rearmed.add_shared(1),
+    });
+    let due = next_due(timer_of(runner), when).filter(|_| !gate_of(runner).is_emptied());
+    let refused = match due {
+        None => task,
+        Some(due) => {
+            let files = on_worker && !due.missed;
+            let phase = if files { Phase::Filed } else { Phase::New };
+            match runner.go_on(task, due.deadline, phase) {
+                Ok(version) => {
+                    let pin = runner.pin();
+                    return Some((due, pin.chunk().token(pin.offset(), version)));
+                }
+                Err(task) => task,
+            }
         }
     };
     runner.abandon();

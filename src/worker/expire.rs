@@ -153,20 +153,4 @@ impl<W: Exact> Worker<W> {
             self.filing.insert(self.gate().scale.tick_not_before(deadline), token);
         }
     }
-
-    /// Files `count` timeouts that have waited for the clock, each under its delay from `now`. They began to wait
-    /// before that was read.
-    #[cold]
-    pub(super) fn end_clock_waits(&mut self, count: usize, now: u64) {
-        let Self { control, chunks, filing, .. } = self;
-        let shared = &control.shared;
-        let waited = (0..count).map_while(|_| shared.next_waiting_for_clock());
-        for (token, delay) in waited {
-            let Some((chunk, offset)) = chunks.chunk(token) else { continue };
-            let deadline = shared.gate.not_overdue(now.saturating_add(delay));
-            if chunk.slot(offset).begin_delay(token.version, deadline) {
-                filing.insert(shared.gate.scale.tick_not_before(deadline), token);
-            }
-        }
-    }
 }

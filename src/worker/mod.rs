@@ -137,23 +137,19 @@ impl<W: Exact> Worker<W> {
         while !self.gate().is_closed() {
             let request = self.request_to_catch_up();
             self.blind = false;
-            let waiting = self.shared().waiting_for_clock();
             let now = self.now();
             self.gate().raise_floor(now);
             // Pairs with the fence after the push of an entry: this pass finds a timeout that another thread
             // announces meanwhile, or that thread reads a clock that shows at least `now`. Without this,
             // a clock that stands still after passing a deadline could cause no further pass.
             fence(Ordering::SeqCst);
-            if waiting > 0 && !self.blind {
-                self.end_clock_waits(waiting, now);
-            }
             self.first = self.filing.current_tick();
             self.take_in(self.gate().scale.tick_at(now));
             self.expire(now);
             self.drain();
             let cleans = self.release() | self.sweep();
             self.report();
-            let all_done = !cleans && !self.goes_on();
+            let all_done = !cleans && !self.shared().is_due_now();
             if all_done && self.confirm_next() {
                 self.caught_up(request);
                 self.sleep(request);
@@ -181,11 +177,6 @@ impl<W: Exact> Worker<W> {
             None => self.blind = true,
         }
         self.known
-    }
-
-    /// Whether the next pass can begin at once, with a timeout that is due now, or with one that waits for the clock.
-    fn goes_on(&self) -> bool {
-        self.shared().is_due_now() || !self.blind && self.shared().waiting_for_clock() > 0
     }
 
     fn shared(&self) -> &Shared {

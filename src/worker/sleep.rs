@@ -83,7 +83,7 @@ impl<W: Exact> Worker<W> {
             wake_at = shared.gate.scale.start_of(tick + 1);
         }
         wake_at = wake_at.min(self.release_at());
-        let asked = self.request_to_catch_up() != caught_up || self.goes_on();
+        let asked = self.request_to_catch_up() != caught_up || shared.is_due_now();
         let is_due = self.filing.next_expiry().is_some_and(|next| next <= tick);
         if !shared.gate.is_closed() && !asked && !is_due && !self.is_release_due() {
             shared.alarm.sleep_until(wake_at, self.left_until(wake_at));
@@ -99,7 +99,7 @@ impl<W: Exact> Worker<W> {
     /// takes one tick, at most `CLOCK_RETRY`. A longer sleep could miss a deadline. A shorter sleep could
     /// repeat without end, since the last known time may be just before the next tick.
     pub(super) fn left_until(&mut self, wake_at: u64) -> Option<Duration> {
-        if wake_at == NEVER && self.shared().waiting_for_clock() == 0 {
+        if wake_at == NEVER {
             return None;
         }
         let timed = self.pace != Pace::OnCall;

@@ -63,10 +63,6 @@ impl<T> SegQueue<T> {
     pub(crate) fn len(&self) -> usize {
         self.0.lock().len()
     }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
 }
 
 /// A bounded queue built on the model checkers' primitives.
