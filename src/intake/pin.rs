@@ -7,11 +7,11 @@
 //! |---|---|---|
 //! | `Pin` | a pin, or both after a cancel that won | the owner, as it arms a slot; a clone |
 //! | `Runner` | the live pin during a run, and then the runner's own pin | a claim |
-//! | `EmptiedSlots`, `Emptied` | the live pins of timeouts that a stop has ended, whose payloads are in the slots | the end of a timer |
+//! | `Emptied` | the live pin of a timeout that a stop has ended, whose payload is in the slot | the end of a timer |
 //! | `FreeSlots` | Free slots that are not given back yet | the last unpin |
 //!
 //! None of them can be copied, and whoever gives up what it stands for consumes it. So there are as many of them
-//! as pins. Those without a destructor (`EmptiedSlots`, `FreeSlots`) keep the chunk for ever if they are lost.
+//! as pins. `FreeSlots` have no destructor: if they are lost, the chunk stays for ever.
 //!
 //! Invariants:
 //! 1. A holder has a pin on one of the chunk's slots, or a Free slot that was not given back.
@@ -336,63 +336,26 @@ impl<P: Payload> Drop for Runner<P> {
     }
 }
 
-/// Timeouts of one chunk that a stop has ended. Their payloads are still in their slots.
-pub(crate) struct EmptiedSlots<P> {
-    chunk: ChunkPointer<P>,
-    slots: u64,
-}
-
-impl<P: Payload> EmptiedSlots<P> {
-    /// Ends the pending timeouts of a chunk.
-    fn of(chunk: &Chunk<P>, end: Phase) -> Self {
-        let slots = chunk.slots().enumerate();
-        let slots = slots.map(|(offset, slot)| u64::from(slot.empty(end)) << offset).sum();
-        Self { chunk: ChunkPointer::of(chunk), slots }
-    }
-
-    /// The slots that were not taken yet.
-    pub(crate) fn offsets(&self) -> impl Iterator<Item = usize> + use<P> {
-        let mut slots = self.slots;
-        std::iter::from_fn(move || {
-            let offset = slots.trailing_zeros();
-            slots &= slots.checked_sub(1)?;
-            Some(offset as usize)
-        })
-    }
-
-    /// Whether this holds for the payload of a slot that was not taken yet.
-    pub(crate) fn is(&self, offset: usize, holds: impl FnOnce(&P) -> bool) -> bool {
-        self.slots & 1 << offset != 0 && self.chunk.get().slot(offset).read_emptied(holds)
-    }
-
-    /// Takes one of them. Each is taken once.
-    pub(crate) fn take(&mut self, offset: usize) -> Option<Emptied<P>> {
-        let slot = self.slots & 1 << offset;
-        self.slots &= !slot;
-        let pin = || Pin { chunk: self.chunk.again(), word: AtomicUsize::new(offset) };
-        (slot != 0).then(|| Emptied(pin()))
-    }
-}
-
 impl<P: Payload> Shared<Chunk<P>> {
     /// Ends all pending timeouts, and gives up all chunks. The caller has closed the timer. The crate's
-    /// own timeouts are always cancelled; `end` applies to the others. Calls `ended` with the timeouts of each
-    /// chunk.
-    pub(crate) fn empty(&self, end: Phase, mut ended: impl FnMut(&Chunk<P>, EmptiedSlots<P>)) {
+    /// own timeouts are always cancelled; `end` applies to the others. Calls `ended` with each.
+    pub(crate) fn empty(&self, end: Phase, mut ended: impl FnMut(Emptied<P>)) {
         self.gate.begin_emptying();
         // In the order of the numbers: about that of their memory, and that of the deadlines.
         self.table.for_each(|chunk| {
             let end = if chunk.internal { Phase::Cancelled } else { end };
-            let emptied = EmptiedSlots::of(chunk, end);
+            let mut count = 0;
+            for (offset, _) in chunk.slots().enumerate().filter(|(_, slot)| slot.empty(end)) {
+                ended(Emptied(Pin::new(chunk, offset)));
+                count += 1;
+            }
             chunk.close();
-            let count = emptied.slots.count_ones();
             if !chunk.internal {
-                self.gate.ended(count as usize);
+                self.gate.ended(count);
             }
             let counts = self.counts.of(chunk.internal);
             let ends = if end == Phase::Returned { &counts.returned } else { &counts.cancelled };
-            ends.add_shared(count.into());
-            ended(chunk, emptied);
+            ends.add_shared(count as u64);
         });
         self.pools.iter().for_each(Pool::clear);
     }

@@ -457,14 +457,14 @@ impl<P> Slot<P> {
         self.take()
     }
 
-    /// Reads the payload of a timeout that was emptied. Only its `Emptied`, or the `EmptiedSlots` before, calls it.
+    /// Reads the payload of a timeout that was emptied. Only its `Emptied` calls it.
     #[inline]
     pub(super) fn read_emptied<R>(&self, read: impl FnOnce(&P) -> R) -> R
     where
         P: Sync,
     {
-        // SAFETY: the cell has a payload until the `Emptied` takes it, and this call borrows that, or what it will be
-        // made of. Other threads only read it.
+        // SAFETY: the cell has a payload until the `Emptied` takes it, and this call borrows that. Other threads only
+        // read it.
         self.payload.with(|cell| unsafe { read((*cell).assume_init_ref()) })
     }
 

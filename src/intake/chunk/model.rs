@@ -4,7 +4,7 @@
 
 use super::Chunk;
 use crate::base::sync::{Arc, check, check_up_to, spawn, turn};
-use crate::intake::pin::{EmptiedSlots, Pin};
+use crate::intake::pin::Pin;
 use crate::intake::shared::{Shared, SharedRef};
 use crate::intake::slot::{Cancel, Phase, Runs};
 use crate::intake::{Owner, Pool, WorkerTable};
@@ -105,9 +105,7 @@ fn cancel(handle: Handle) -> bool {
 /// Ends a timer as its worker does. Its handles may still be there.
 fn end(timer: &Timer) {
     timer.gate.close_and_cancel();
-    timer.empty(Phase::Cancelled, |_, mut emptied: EmptiedSlots<u32>| {
-        emptied.offsets().for_each(|offset| drop(emptied.take(offset)));
-    });
+    timer.empty(Phase::Cancelled, drop);
 }
 
 /// A whole release, after which vacant chunks are gone.

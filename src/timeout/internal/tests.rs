@@ -48,13 +48,10 @@ fn the_end_of_the_timer_cancels_internal_timeouts() {
     let timeouts: Vec<_> = (0..100).filter_map(|_| schedule(&timer, &held)).collect();
     shared.gate.close();
     let mut left = Vec::new();
-    shared.empty(Phase::Returned, |_, mut emptied| {
-        for taken in emptied.offsets().map(|offset| emptied.take(offset).map(Emptied::take)) {
-            let (task, pin) = taken.expect("each is taken once");
-            assert!(pin.chunk().internal && pin.slot().phase() == Phase::Cancelled);
-            left.push((task, Timeout::from(pin)));
-        }
-    });
+    shared.empty(Phase::Returned, |emptied| left.push(emptied));
+    for pin in left.iter().map(Emptied::pin) {
+        assert!(pin.chunk().internal && pin.slot().phase() == Phase::Cancelled);
+    }
     assert_eq!((timeouts.len(), Arc::strong_count(&held)), (100, 101));
     internals.end();
     drop(left);
