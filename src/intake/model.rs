@@ -109,14 +109,19 @@ impl Worker {
                 continue;
             }
             let Some(id) = self.chunks.take(token) else { continue };
-            let entries = &mut self.entries;
-            let left = self.chunks.look(id, |chunk, offset, _, deadline| {
-                let filed = (deadline <= by).then(|| chunk.slot(offset).file()).flatten();
-                entries.extend(filed.map(|(at, version)| (at, chunk.token(offset, version))));
-                filed.is_some()
+            let (mut near, mut left) = (Vec::new(), NEVER);
+            self.chunks.look(id, |_, offset, _, deadline| match deadline <= by {
+                true => near.push(offset),
+                false => left = left.min(deadline),
             });
             let chunk = self.chunks.look_by(id, left);
             self.entries.extend(chunk.map(|FileChunk { by, token }| (by, token)));
+            let Some(chunk) = self.chunks.get(id) else { continue };
+            for offset in near {
+                let filed = chunk.slot(offset).file();
+                let entry = filed.map(|(at, version)| (at, chunk.token(offset, version)));
+                self.entries.extend(entry);
+            }
         }
     }
 

@@ -77,9 +77,10 @@ impl<P: Payload> Chunks<P> {
         if standing.is_none() || !is_look(token) {
             return standing;
         }
-        let id = self.take(token)?;
+        let (id, mut next) = (self.take(token)?, NEVER);
+        self.look(id, |_, _, _, deadline| next = next.min(deadline));
         // A timeout before the promised look is new, and its entry is in the queue.
-        let next = self.look(id, |_, _, _, _| false).max(standing?);
+        next = next.max(standing?);
         let chunk = self.get(id).filter(|_| next != NEVER)?;
         chunk.promise.set(next);
         self.live += 1;
@@ -97,26 +98,18 @@ impl<P: Payload> Chunks<P> {
         Some(id)
     }
 
-    /// Looks at a chunk: passes on all New slots, each with its offset and its deadline. Returns the
-    /// earliest deadline of those that are not `taken`, or `NEVER`. The chunk has no live token
-    /// afterwards: the caller calls `look_by` with that deadline before the worker sleeps.
-    pub(crate) fn look(
-        &mut self,
-        id: usize,
-        mut taken: impl FnMut(&Chunk<P>, usize, &Slot<P>, u64) -> bool,
-    ) -> u64 {
+    /// Looks at a chunk: passes on all New slots, each with its offset and its deadline. The chunk has no live token
+    /// afterwards: the caller calls `look_by` with the earliest deadline of those that stay New.
+    pub(crate) fn look(&mut self, id: usize, mut new: impl FnMut(&Chunk<P>, usize, &Slot<P>, u64)) {
         let promised = self.is_promised(id);
         self.live -= usize::from(promised);
-        let Some(chunk) = self.get(id) else { return NEVER };
+        let Some(chunk) = self.get(id) else { return };
         chunk.promise.begin_look();
-        let mut left = NEVER;
         for (offset, slot) in chunk.slots().enumerate() {
-            let Some(deadline) = slot.if_new() else { continue };
-            if !taken(chunk, offset, slot, deadline) {
-                left = left.min(deadline);
+            if let Some(deadline) = slot.if_new() {
+                new(chunk, offset, slot, deadline);
             }
         }
-        left
     }
 
     /// A chunk by its number, unless it was dropped.

@@ -1,16 +1,32 @@
-//! Look: takes in the pending queue, and finds the timeouts that are due, tick by tick.
+//! Look: takes in the pending queue, and says of each new timeout whether it is due, near or far.
 //!
 //! The pending queue says by when the worker must look at which chunk (see `intake/pending`). The chunk is
-//! filed in the wheel under that time, as a timeout is. A look passes the timeouts that are due to
-//! `tick_queue`, which sorts them. The others are left to `drain`.
+//! filed in the wheel under that time, as a timeout is. At a look, each New timeout of the chunk is one of these:
+//!
+//! - *due*: it goes to `tick_queue`, which sorts it
+//! - *near*: one of the nearest three quarters of the others, or of a few. Once the due timeouts of the pass have run, the
+//!   worker *files* it: it inserts its entry into the wheel, which keeps the remaining rounds
+//! - *far*: it stays New, and the chunk is promised for the earliest of them
+//!
+//! So the worker looks at a chunk some three times in its life, and not at each deadline. What is cancelled before it is
+//! filed leaves no dead entry.
 
 use super::Worker;
 use super::chunks::FileChunk;
 use super::expire::PREFETCHED_AHEAD;
 use super::tick_queue::Order;
-use crate::intake::version_of;
-use crate::time::tick::NEVER;
+use crate::intake::{SLOTS, locate, version_of};
 use crate::wheel::{Exact, Token};
+
+/// The drain cap: the most timeouts that one pass files, like Netty's. The pass takes whole chunks, so it
+/// may file up to 61 more.
+pub(super) const DRAIN_CAP: usize = 100_000;
+
+/// The number of timeouts that are filed between two checks whether something is due.
+const SLICE: usize = 1 << 12;
+
+/// Of this many timeouts or fewer, all are near.
+const FEW: usize = 12;
 
 /// The number of tokens for which the worker keeps memory between ticks.
 const TOKENS_KEPT: usize = 1 << 10;
@@ -69,34 +85,77 @@ impl<W: Exact> Worker<W> {
         self.due.sort_group() || self.due.next_source().is_some()
     }
 
-    /// Looks at a chunk in the present tick.
+    /// Looks at a chunk in the present tick: what is due goes to the tick's queue, what is near is remembered for
+    /// `file_near`, and the chunk is promised for the earliest of the others.
     ///
     /// A timeout may have been armed after its tick was expired: the first of a series, which keeps its phase, or one
     /// whose thread has read an old floor. It runs in the next tick that can expire. A missed run, and an internal timeout
     /// that was announced as due, run in their own tick.
     fn look(&mut self, token: Token, present: u64) {
-        let Self { control, chunks, filing, due, to_file, first, .. } = self;
+        let Self { control, chunks, filing, due, near, first, .. } = self;
         let scale = control.shared.gate.scale;
         let Some(id) = chunks.take(token) else { return };
         let (now, end) = (due.start, scale.start_of(present));
         let expired = first.checked_sub(1).map(|tick| scale.start_of(tick));
-        let left = chunks.look(id, |chunk, offset, slot, deadline| {
+        let (mut left, mut count) = ([(0, 0); SLOTS], 0);
+        chunks.look(id, |chunk, offset, slot, deadline| {
             let waits = Some(deadline) <= expired && !slot.has_gone_on() && !chunk.internal;
             let due_at = if waits { scale.start_of(*first) } else { deadline };
-            if due_at > end {
-                return false;
-            }
             let sequence = slot.sequence();
             let token = chunk.token(offset, version_of(sequence));
-            if due_at <= now {
+            if due_at > end {
+                left[count] = (deadline, token.index);
+                count += 1;
+            } else if due_at <= now {
                 due.add_to_group(Order::new(sequence), token);
             } else {
                 filing.put_off(scale.tick_not_before(due_at), token, present);
             }
-            true
         });
-        if left != NEVER {
-            to_file.push((id as u32, left));
+        let left = &mut left[..count];
+        let nearest = match count {
+            _ if near.len() >= DRAIN_CAP => 0,
+            0..=FEW => count,
+            _ => count - count / 4,
+        };
+        if nearest < count {
+            let (_, &mut (earliest, _), _) = left.select_nth_unstable(nearest);
+            self.look_by(id, earliest);
         }
+        self.near.extend(left[..nearest].iter().map(|&(_, index)| index));
+    }
+
+    /// Files the near timeouts of this pass, once its due ones have run. If something is due meanwhile, those that are
+    /// left stay New, and their chunks are promised for them.
+    pub(super) fn file_near(&mut self) {
+        let mut near = std::mem::take(&mut self.near);
+        if near.len() >= DRAIN_CAP {
+            self.shared().counts.worker.passes_with_backlog.add(1);
+        }
+        let mut goes_on = true;
+        for (at, &index) in near.iter().enumerate() {
+            goes_on &= at == 0 || at % SLICE != 0 || !self.is_needed();
+            let Self { control, chunks, filing, .. } = self;
+            let (id, offset) = locate(index);
+            let Some(chunk) = chunks.get(id) else { continue };
+            if !goes_on {
+                chunk.slot(offset).if_new().into_iter().for_each(|by| self.look_by(id, by));
+            } else if let Some((deadline, version)) = chunk.slot(offset).file() {
+                let tick = control.shared.gate.scale.tick_not_before(deadline);
+                filing.insert(tick, Token { index, version });
+            }
+        }
+        near.clear();
+        near.shrink_to(TOKENS_KEPT);
+        self.near = near;
+    }
+
+    /// Whether the worker has something to do that must not wait.
+    fn is_needed(&mut self) -> bool {
+        let now = self.now();
+        let tick = self.gate().scale.tick_at(now);
+        let due = self.filing.next_expiry().is_some_and(|next| next <= tick);
+        let new = tick > self.last_pass && !self.shared().pending.is_empty();
+        due || new || self.gate().is_closed()
     }
 }

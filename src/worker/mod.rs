@@ -11,10 +11,9 @@
 //! A *pass* is one turn of the loop in `Worker::run`.
 //!
 //! - `chunks`: the chunks of the timer, and by when the worker looks at each
-//! - `look`: takes in the pending queue, and looks at chunks for due timeouts
+//! - `look`: takes in the pending queue, looks at chunks for due timeouts, and files near ones in the wheel
 //! - `tick_queue`: the due timeouts of one tick, in the order of scheduling
 //! - `expire`: hands due timeouts to the executor
-//! - `drain`: moves timeouts that are not due yet into the wheel
 //! - `sweep`: drops dead entries from the wheel
 //! - `release`: drops vacant chunks
 //! - `report`: warns of refusals, of a backlog, and of timeouts that run late
@@ -23,7 +22,6 @@
 //! - `end`: how the timer ends: the thread from its start to its end, closing, emptying and the report
 
 pub(crate) mod chunks;
-mod drain;
 mod end;
 mod expire;
 mod look;
@@ -62,9 +60,8 @@ pub(crate) struct Worker<W> {
     due: TickQueue,
     /// Memory for the tokens of one tick.
     tokens: Vec<Token>,
-    /// The chunks that were looked at in this pass and have timeouts left: their numbers, and the earliest
-    /// deadline of these.
-    to_file: Vec<(u32, u64)>,
+    /// The indices of the near timeouts that were looked at in this pass.
+    near: Vec<u32>,
     /// Free slots that are not given back yet.
     freed: Collected<Erased>,
     /// The index of the slot that was prefetched last.
@@ -113,7 +110,7 @@ impl<W: Exact> Worker<W> {
             chunks: Chunks::new(table),
             due: TickQueue::default(),
             tokens: Vec::new(),
-            to_file: Vec::new(),
+            near: Vec::new(),
             freed: Collected::default(),
             prefetched: 0,
             ran: 0,
@@ -146,7 +143,7 @@ impl<W: Exact> Worker<W> {
             self.first = self.filing.current_tick();
             self.take_in(self.gate().scale.tick_at(now));
             self.expire(now);
-            self.drain();
+            self.file_near();
             let cleans = self.release() | self.sweep();
             self.report();
             let all_done = !cleans && !self.shared().is_due_now();

@@ -1,6 +1,6 @@
 //! Tests of the worker's steps, which they call one at a time with timeouts of their own.
 
-use super::drain::DRAIN_CAP;
+use super::look::DRAIN_CAP;
 use super::sweep::LOOKUPS_PER_PASS;
 use super::{Control, Ending, Shared, Worker, run_thread};
 use crate::base::sync::Arc;
@@ -108,11 +108,20 @@ impl Producer {
     }
 }
 
+/// Files the New timeouts of a chunk.
+fn file_chunk(worker: &mut Worker<impl Exact>, id: usize) {
+    let chunk = worker.chunks.get(id);
+    let indices = chunk.map(|chunk| (0..SLOTS).map(|offset| chunk.index(offset)));
+    worker.near = indices.into_iter().flatten().collect();
+    worker.file_near();
+}
+
 /// Files all timeouts, and leaves no dead entry of a chunk.
 fn file_all(worker: &mut Worker<impl Exact>) {
     worker.take_in(0);
     for id in 0..1 << 12 {
-        while worker.file_nearest(id) > 0 {}
+        worker.chunks.look(id, |_, _, _, _| ());
+        file_chunk(worker, id);
     }
     let Worker { chunks, filing, .. } = worker;
     filing.sweep(usize::MAX, |token| chunks.standing(token).is_some());
@@ -273,7 +282,7 @@ fn rule_06_a_timeout_that_is_never_due_is_not_filed() {
     assert!(producer.slot(1).reschedule(NEVER).is_ok());
     worker.take_in(0);
     worker.expire(DUE * TICK);
-    worker.drain();
+    worker.file_near();
     assert_eq!((producer.handles[0].is_expired(), worker.filing.next_expiry()), (true, None));
 }
 
@@ -351,13 +360,13 @@ fn rule_09_a_closing_interrupts_the_filing() {
     worker.take_in(0);
     assert_eq!(run_next(&mut worker, DUE), 1000);
     worker.gate().close();
-    worker.drain();
+    worker.file_near();
     let filed = 1000 * (SLOTS - 1) - producer.queued();
     assert!((4096..5000).contains(&filed), "{filed}");
 }
 
-/// A task schedules one that is overdue, and closes the timer. The pass ends in the middle of the tick, beyond
-/// the deadline of the other one.
+/// A task closes the timer. The pass ends in the middle of the tick, and a near timeout is pulled forward to a time
+/// before that.
 #[test]
 fn rule_09_after_a_closing_in_the_middle_of_a_pass_the_overdue_are_filed() {
     closes_in_the_middle(LinuxClassic::default());
@@ -375,9 +384,9 @@ fn closes_in_the_middle(wheel: impl Exact) {
     worker.take_in(0);
     worker.expire(30 * TICK);
     assert_eq!(producer.handles[..2].iter().filter(|timeout| timeout.is_expired()).count(), 1);
-    producer.schedule_at(10, 1);
-    worker.drain();
-    let overdue = producer.index(3);
+    assert!(producer.slot(2).reschedule(10 * TICK).is_ok());
+    worker.file_near();
+    let overdue = producer.index(2);
     let tokens = std::iter::from_fn(|| worker.filing.pop(30)).map(|due| due.token.index);
     assert!(tokens.into_iter().any(|index| index == overdue), "it is in the wheel");
 }
@@ -442,14 +451,14 @@ fn rule_03_a_pass_files_no_more_than_the_drain_cap() {
     }
     worker.take_in(0);
     assert_eq!(run_next(&mut worker, FAR), CHUNKS);
-    worker.drain();
+    worker.file_near();
     let filed = CHUNKS * (SLOTS - 1) - producer.queued();
     assert!((DRAIN_CAP..DRAIN_CAP + 2 * 4096).contains(&filed), "{filed} were filed");
     assert_eq!(worker.shared().counts.snapshot().passes_with_backlog, 1);
     let mut ran = 0;
     while let due @ 1.. = run_next(&mut worker, NEVER - 1) {
         ran += due;
-        worker.drain();
+        worker.file_near();
     }
     assert_eq!(ran, CHUNKS * (SLOTS - 1));
 }
@@ -465,8 +474,8 @@ fn a_chunk_is_looked_at_few_times() {
     for tick in 1000..2000 {
         worker.take_in(0);
         ran += run_next(&mut worker, tick);
-        looked += worker.to_file.len();
-        worker.drain();
+        looked += usize::from(!worker.near.is_empty());
+        worker.file_near();
         assert!(producer.queued() <= queued);
         queued = producer.queued();
     }
@@ -492,7 +501,7 @@ fn rule_07_a_tick_is_sorted_by_the_order_of_scheduling() {
             producer.schedule_at(DUE, 1);
             if n % 300 == 0 {
                 worker.take_in(0);
-                worker.file_nearest(random as usize % 10);
+                file_chunk(&mut worker, random as usize % 10);
             }
         }
         worker.take_in(0);

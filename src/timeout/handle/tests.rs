@@ -2,6 +2,7 @@ use super::*;
 use crate::executor::Job;
 use crate::intake::alarm::Woken;
 use crate::intake::{Chunk, Claim, Owner, Runs, WorkerTable, locate};
+use crate::time::tick::NEVER;
 use crate::timeout::payload::{Link, Shared, SharedRef};
 use crate::timeout::schedule::{Admit, schedule};
 use crate::timeout::{Next, Run, TimerTask, Unprocessed};
@@ -40,7 +41,12 @@ fn rule_02_pulling_forward_wakes_the_worker_and_pushing_back_does_not() {
         let mut entries = 0;
         chunks.take_in(&shared, |_| entries += 1);
         let id = locate(timeout.index()).0;
-        let next = chunks.look(id, |_, _, _, _| in_wheel && timeout.slot().file().is_some());
+        let mut next = NEVER;
+        chunks.look(id, |_, _, slot, deadline| {
+            if !in_wheel || slot.file().is_none() {
+                next = deadline;
+            }
+        });
         chunks.look_by(id, next);
         entries
     };

@@ -28,10 +28,12 @@ impl Worker {
         self.filed = later;
         for FileChunk { token, .. } in now {
             let Some(id) = self.chunks.take(token) else { continue };
-            let left = self.chunks.look(id, |chunk, offset, _, deadline| {
-                let takes = deadline <= by && chunk.slot(offset).file().is_some();
-                due.extend(takes.then_some(deadline));
-                takes
+            let mut left = NEVER;
+            self.chunks.look(id, |_, _, slot, deadline| {
+                match deadline <= by && slot.file().is_some() {
+                    true => due.push(deadline),
+                    false => left = left.min(deadline),
+                }
             });
             self.filed.extend(self.chunks.look_by(id, left));
         }
