@@ -1,11 +1,11 @@
 //! A task of any type, in two words of its slot.
 //!
-//! A small task is stored in the words themselves. A larger one lies in a box, which is empty only during a run: then the
-//! task is put back, so that a further run allocates nothing.
+//! A small task is stored in the words themselves. A larger one lies in a box, which is empty only during a run. If the
+//! timeout goes on, the task is put back there, so a further run allocates nothing.
 //!
 //! Invariants:
-//! 1. `words` hold what `store::<T>` has stored, where `T` is the type that `calls` was made for. `Erased::storing` is the
-//!    only constructor.
+//! 1. `words` hold a task of the type that `calls` was made for: itself if it fits, or else in a box that is not empty.
+//!    `Erased::of_words` is the only constructor.
 //! 2. Every unsafe function in `Calls` takes that out, and only one of them is called, once. A method that calls one does
 //!    not drop the `Erased` afterwards, because its drop would take the task again.
 //! 3. Threads may share an `Erased` even if they may not share its task. So no method that borrows the
@@ -34,8 +34,8 @@ pub(crate) struct Erased {
 #[repr(C)]
 struct Words(MaybeUninit<usize>, MaybeUninit<usize>);
 
-/// A large task.
-type Boxed<T> = Box<Option<T>>;
+/// The box of a large task. It knows whether it is empty only by invariant 1, so that it takes no more memory than the task.
+type Boxed<T> = Box<MaybeUninit<T>>;
 
 /// A task, as its timeout uses it. Each `TimerTask` is one (see `task`).
 pub(super) trait Stored: Send + Sized + 'static {
@@ -49,7 +49,7 @@ pub(super) trait Stored: Send + Sized + 'static {
     fn cancelled(self, pin: &Pin<Erased>);
 }
 
-/// What is known of a task of one type, and the functions for it.
+/// The functions for tasks of one type, and what the timer knows of them.
 pub(crate) struct Calls {
     /// The type of the task.
     task_type: fn() -> TypeId,
@@ -89,20 +89,20 @@ impl Words {
 impl Erased {
     #[inline]
     pub(super) fn holding<T: Stored>(task: T) -> Self {
-        if const { Words::fit::<T>() } {
-            Self::storing::<T>(Words::holding(task))
+        let words = if const { Words::fit::<T>() } {
+            Words::holding(task)
         } else {
-            Self::boxed(Box::new(Some(task)))
-        }
+            Words::holding::<Boxed<T>>(Box::new(MaybeUninit::new(task)))
+        };
+        // SAFETY: they hold the task, itself or in a box.
+        unsafe { Self::of_words::<T>(words) }
     }
 
+    /// # Safety
+    ///
+    /// The words hold a task of type `T` as invariant 1 says, and no other code takes it out.
     #[inline]
-    fn boxed<T: Stored>(task: Boxed<T>) -> Self {
-        Self::storing::<T>(Words::holding(task))
-    }
-
-    #[inline]
-    fn storing<T: Stored>(words: Words) -> Self {
+    unsafe fn of_words<T: Stored>(words: Words) -> Self {
         Self { words, calls: Calls::of::<T>() }
     }
 
@@ -178,14 +178,16 @@ unsafe fn run<T: Stored>(words: Words, pin: &Pin<Erased>) -> Next<Erased> {
     if const { Words::fit::<T>() } {
         // SAFETY: the caller's promise; a task that fits is stored itself.
         let task = unsafe { words.take::<T>() };
-        return task.run(pin).map(|task| Erased::storing::<T>(Words::holding(task)));
+        return task.run(pin).map(Erased::holding);
     }
-    // SAFETY: the caller's promise; a task that does not fit is boxed.
+    // SAFETY: the caller's promise; a task that does not fit is in a box.
     let mut boxed = unsafe { words.take::<Boxed<T>>() };
-    let Some(task) = boxed.take() else { return Next::done() };
+    // SAFETY: the box is not empty (invariant 1). From here on it is, until the task is put back.
+    let task = unsafe { boxed.assume_init_read() };
     task.run(pin).map(|task| {
-        *boxed = Some(task);
-        Erased::boxed(boxed)
+        boxed.write(task);
+        // SAFETY: the task is in its box again.
+        unsafe { Erased::of_words::<T>(Words::holding(boxed)) }
     })
 }
 
@@ -196,7 +198,8 @@ unsafe fn cancelled<T: Stored>(words: Words, pin: &Pin<Erased>) {
 
 unsafe fn give<T: Stored>(words: Words, into: &mut dyn Any) -> Result<(), Erased> {
     let Some(into) = into.downcast_mut::<Option<T>>() else {
-        return Err(Erased::storing::<T>(words)); // it is not taken out
+        // SAFETY: the caller's promise. The task is not taken out.
+        return Err(unsafe { Erased::of_words::<T>(words) });
     };
     // SAFETY: the caller's promise.
     *into = Some(unsafe { task::<T>(words) });
@@ -208,8 +211,8 @@ unsafe fn discard<T: Stored>(words: Words) {
         // SAFETY: as in `run`.
         drop(unsafe { words.take::<T>() });
     } else {
-        // SAFETY: as in `run`. It is dropped in its box, because it may be larger than the stack.
-        drop(unsafe { words.take::<Boxed<T>>() });
+        // SAFETY: as in `run`. The task is dropped in its box, because it may be larger than the stack.
+        unsafe { words.take::<Boxed<T>>().assume_init_drop() };
     }
 }
 
@@ -220,7 +223,7 @@ unsafe fn task<T: Stored>(words: Words) -> T {
         unsafe { words.take::<T>() }
     } else {
         // SAFETY: as in `run`.
-        unsafe { words.take::<Boxed<T>>() }.expect("empty only during a run")
+        unsafe { words.take::<Boxed<T>>().assume_init_read() }
     }
 }
 
