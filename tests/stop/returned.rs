@@ -43,6 +43,21 @@ fn rule_01_stop_returns_unprocessed_timeouts_in_the_order_of_deadlines(wheel: Wh
     assert_conserved(&timer);
 }
 
+/// One thread has scheduled them in slots that were never used before.
+#[test]
+fn timeouts_of_one_deadline_are_returned_in_the_order_of_their_slots() {
+    let (timer, _clock) = manual_with(HashedWheelTimer::builder());
+    let ran = Record::new();
+    let mut scheduled: Vec<_> = (0..1000).map(|n| (n % 7, n)).collect();
+    for &(deadline, n) in &scheduled {
+        let deadline = timer.started_at() + ms(100 + deadline);
+        timer.new_timeout_at(ran.note(n), deadline).unwrap();
+    }
+    scheduled.sort();
+    timer.stop().unwrap().into_iter().for_each(Unprocessed::run);
+    assert!(ran.take().into_iter().eq(scheduled.into_iter().map(|(_, n)| n)));
+}
+
 /// The deadlines are random, equal, past, far and never. Three threads schedule them, two before and one after
 /// some ticks; some are cancelled, moved, or run before.
 #[test]

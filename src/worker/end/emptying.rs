@@ -3,8 +3,8 @@
 use crate::intake::{Emptied, Phase};
 use crate::timeout::{Erased, Shared, Timeout, Unprocessed};
 
-/// Ends the remaining timeouts and returns them ordered by deadline. Their tasks stay in their slots. Those that only
-/// wake a waker, and internal ones, are returned apart, with their tasks.
+/// Ends the remaining timeouts and returns them ordered by deadline, and then by slot. Their tasks stay in their slots.
+/// Those that only wake a waker, and internal ones, are returned apart, with their tasks.
 pub(super) fn empty(shared: &Shared, end: Phase) -> (Vec<Unprocessed>, Vec<(Erased, Timeout)>) {
     let (mut found, mut own) = (Vec::new(), Vec::new());
     shared.empty(end, |emptied: Emptied<Erased>| {
@@ -13,11 +13,15 @@ pub(super) fn empty(shared: &Shared, end: Phase) -> (Vec<Unprocessed>, Vec<(Eras
             let (task, pin) = emptied.take();
             own.push((task, Timeout::from(pin)));
         } else {
-            found.push((pin.slot().deadline(), Unprocessed::new(emptied)));
+            found.push((pin.slot().deadline(), emptied));
         }
     });
     // After they were counted as returned, so that no count is too low.
     own.iter().for_each(|(_, timeout)| timeout.cancel_returned());
-    found.sort_unstable_by_key(|&(deadline, _)| deadline);
-    (found.into_iter().map(|(_, unprocessed)| unprocessed).collect(), own) // in the same memory
+    let slot = |emptied: &Emptied<Erased>| emptied.pin().chunk().index(emptied.pin().offset());
+    found.sort_unstable_by(|(a, at_a), (b, at_b)| {
+        a.cmp(b).then_with(|| slot(at_a).cmp(&slot(at_b)))
+    });
+    let unprocessed = found.into_iter().map(|(_, emptied)| Unprocessed::new(emptied));
+    (unprocessed.collect(), own) // in the same memory
 }
