@@ -108,12 +108,12 @@ impl Worker {
                 self.entries.push((time, token));
                 continue;
             }
-            let Some(id) = self.chunks.take(token) else { continue };
             let (mut near, mut left) = (Vec::new(), NEVER);
-            self.chunks.look(id, |_, offset, _, deadline| match deadline <= by {
+            let looked = self.chunks.look(token, |_, offset, _, deadline| match deadline <= by {
                 true => near.push(offset),
                 false => left = left.min(deadline),
             });
+            let Some(id) = looked else { continue };
             let chunk = self.chunks.look_by(id, left);
             self.entries.extend(chunk.map(|FileChunk { by, token }| (by, token)));
             let Some(chunk) = self.chunks.get(id) else { continue };

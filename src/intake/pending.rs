@@ -18,7 +18,7 @@
 //! |---|---|---|
 //! | 1 | fence | sets `look_by` and `announced` to never, fence |
 //! | 2 | if the deadline is before `announced` (the owner, which lowers it) or `look_by` (another thread): lowers `wanted`; then sets the bit in the word; then that in the summary; each only if it is not set | reads the slots |
-//! | 3 | fence, wakes the worker if it would sleep beyond the deadline (see `alarm`) | sets both to the earliest deadline that is left, under which it files the chunk in the wheel |
+//! | 3 | fence, wakes the worker if it would sleep beyond the deadline (see `alarm`) | sets both to the earliest far deadline, under which it files the chunk in the wheel |
 //!
 //! The worker takes in the whole queue in each pass, and again before it sleeps: it clears a summary, then the words of
 //! its bits, and for each bit of these it takes `wanted`, which is then never. If that time is before `look_by`, it
@@ -30,7 +30,8 @@
 //! producer reads never, or what the worker or the owner has stored since. Such a value promises a look
 //! that is still to come:
 //!
-//! - What the worker stores, it has filed in its wheel.
+//! - What the worker stores, it has filed in its wheel. It is the earliest deadline of the far timeouts: the near ones,
+//!   before it, are filed in the same pass, or the worker promises a look by theirs (see `worker/look`).
 //! - What the owner stores in `announced`, it wants next.
 //!   Only the owner relies on it, or the next owner after it. The change of `wanted` releases, and its taking
 //!   acquires. So a look that follows from it sets `announced` to never after the owner has lowered it: no

@@ -77,8 +77,8 @@ impl<P: Payload> Chunks<P> {
         if standing.is_none() || !is_look(token) {
             return standing;
         }
-        let (id, mut next) = (self.take(token)?, NEVER);
-        self.look(id, |_, _, _, deadline| next = next.min(deadline));
+        let mut next = NEVER;
+        let id = self.look(token, |_, _, _, deadline| next = next.min(deadline))?;
         // A timeout before the promised look is new, and its entry is in the queue.
         next = next.max(standing?);
         let chunk = self.get(id).filter(|_| next != NEVER)?;
@@ -87,29 +87,25 @@ impl<P: Payload> Chunks<P> {
         Some(next)
     }
 
-    /// Takes the chunk of a token of a look that has come out of the wheel. The caller looks at it. `None` if
-    /// the token is dead.
-    pub(crate) fn take(&mut self, token: Token) -> Option<usize> {
+    /// Looks at the chunk of a token that has come out of the wheel: passes on all New slots, each with its offset and its
+    /// deadline. Returns the chunk's number, or `None` if the token is dead. The chunk has no live token afterwards: the
+    /// caller calls `look_by` with the earliest deadline of those that stay New.
+    pub(crate) fn look(
+        &mut self,
+        token: Token,
+        mut new: impl FnMut(&Chunk<P>, usize, &Slot<P>, u64),
+    ) -> Option<usize> {
         self.standing(token)?;
         let (chunk, _) = self.chunk(token)?;
-        let id = chunk.id as usize;
-        chunk.promise.set(NEVER);
-        self.live -= 1;
-        Some(id)
-    }
-
-    /// Looks at a chunk: passes on all New slots, each with its offset and its deadline. The chunk has no live token
-    /// afterwards: the caller calls `look_by` with the earliest deadline of those that stay New.
-    pub(crate) fn look(&mut self, id: usize, mut new: impl FnMut(&Chunk<P>, usize, &Slot<P>, u64)) {
-        let promised = self.is_promised(id);
-        self.live -= usize::from(promised);
-        let Some(chunk) = self.get(id) else { return };
         chunk.promise.begin_look();
         for (offset, slot) in chunk.slots().enumerate() {
             if let Some(deadline) = slot.if_new() {
                 new(chunk, offset, slot, deadline);
             }
         }
+        let id = chunk.id as usize;
+        self.live -= 1;
+        Some(id)
     }
 
     /// A chunk by its number, unless it was dropped.
@@ -137,11 +133,6 @@ impl<P: Payload> Chunks<P> {
         (version_of(sequence) == token.version).then_some(sequence)
     }
 
-    /// Whether the chunk has a live token.
-    fn is_promised(&self, id: usize) -> bool {
-        self.get(id).is_some_and(|chunk| chunk.promise.look_by() != NEVER)
-    }
-
     /// The number of live tokens. Each is an entry of the wheel, whether or not a timeout is pending in its chunk.
     pub(crate) fn live(&self) -> usize {
         self.live
@@ -166,6 +157,15 @@ impl<P: Payload> Chunks<P> {
             }
         }
         Some(released)
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+impl<P: Payload> Chunks<P> {
+    /// The live token of a chunk, if it has one.
+    pub(crate) fn token(&self, id: usize) -> Option<Token> {
+        let token = Token { index: look_index(id), version: self.get(id)?.promise.version() };
+        self.standing(token).map(|_| token)
     }
 }
 

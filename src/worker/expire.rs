@@ -33,7 +33,8 @@ impl<W: Exact> Worker<W> {
                 if self.look_on(tick) {
                     continue;
                 }
-                if self.shared().is_due_now() && self.is_in(tick) {
+                // Once the tick is over, a burst yields to the other due timeouts.
+                if self.shared().is_due_now() && self.present() <= tick {
                     self.shared().begin_due();
                     self.take_in(tick);
                 }
@@ -101,12 +102,6 @@ impl<W: Exact> Worker<W> {
             Some((chunk, _)) if is_look(token) => chunk.prefetch_head(),
             _ => self.prefetch(token),
         }
-    }
-
-    /// Whether `tick` is not over yet. Once it is over, a burst yields to the other due timeouts.
-    pub(super) fn is_in(&mut self, tick: u64) -> bool {
-        let now = self.now();
-        self.gate().scale.tick_at(now) <= tick
     }
 
     /// Claims a timeout.

@@ -16,6 +16,7 @@ use super::chunks::FileChunk;
 use super::expire::PREFETCHED_AHEAD;
 use super::tick_queue::Order;
 use crate::intake::{SLOTS, locate, version_of};
+use crate::time::tick::NEVER;
 use crate::wheel::{Exact, Token};
 
 /// The drain cap: the most timeouts that one pass files, like Netty's. The pass takes whole chunks, so it
@@ -94,11 +95,10 @@ impl<W: Exact> Worker<W> {
     fn look(&mut self, token: Token, present: u64) {
         let Self { control, chunks, filing, due, near, first, .. } = self;
         let scale = control.shared.gate.scale;
-        let Some(id) = chunks.take(token) else { return };
         let (now, end) = (due.start, scale.start_of(present));
         let expired = first.checked_sub(1).map(|tick| scale.start_of(tick));
         let (mut left, mut count) = ([(0, 0); SLOTS], 0);
-        chunks.look(id, |chunk, offset, slot, deadline| {
+        let looked = chunks.look(token, |chunk, offset, slot, deadline| {
             let waits = Some(deadline) <= expired && !slot.has_gone_on() && !chunk.internal;
             let due_at = if waits { scale.start_of(*first) } else { deadline };
             let sequence = slot.sequence();
@@ -112,12 +112,10 @@ impl<W: Exact> Worker<W> {
                 filing.put_off(scale.tick_not_before(due_at), token, present);
             }
         });
+        let Some(id) = looked else { return };
         let left = &mut left[..count];
-        let nearest = match count {
-            _ if near.len() >= DRAIN_CAP => 0,
-            0..=FEW => count,
-            _ => count - count / 4,
-        };
+        let nearest = if count > FEW { count - count / 4 } else { count };
+        let nearest = if near.len() < DRAIN_CAP { nearest } else { 0 };
         if nearest < count {
             let (_, &mut (earliest, _), _) = left.select_nth_unstable(nearest);
             self.look_by(id, earliest);
@@ -132,18 +130,24 @@ impl<W: Exact> Worker<W> {
         if near.len() >= DRAIN_CAP {
             self.shared().counts.worker.passes_with_backlog.add(1);
         }
-        let mut goes_on = true;
-        for (at, &index) in near.iter().enumerate() {
-            goes_on &= at == 0 || at % SLICE != 0 || !self.is_needed();
-            let Self { control, chunks, filing, .. } = self;
-            let (id, offset) = locate(index);
-            let Some(chunk) = chunks.get(id) else { continue };
-            if !goes_on {
-                chunk.slot(offset).if_new().into_iter().for_each(|by| self.look_by(id, by));
-            } else if let Some((deadline, version)) = chunk.slot(offset).file() {
-                let tick = control.shared.gate.scale.tick_not_before(deadline);
-                filing.insert(tick, Token { index, version });
+        let scale = self.gate().scale;
+        let (mut until_check, mut goes_on) = (SLICE, true);
+        for slots in near.chunk_by(|&a, &b| locate(a).0 == locate(b).0) {
+            if until_check == 0 {
+                (until_check, goes_on) = (SLICE, goes_on && !self.is_needed());
             }
+            until_check = until_check.saturating_sub(slots.len());
+            let (id, mut left) = (locate(slots[0]).0, NEVER);
+            for &index in slots {
+                let Some(chunk) = self.chunks.get(id) else { break };
+                let slot = chunk.slot(locate(index).1);
+                if !goes_on {
+                    left = slot.if_new().map_or(left, |deadline| left.min(deadline));
+                } else if let Some((deadline, version)) = slot.file() {
+                    self.filing.insert(scale.tick_not_before(deadline), Token { index, version });
+                }
+            }
+            self.look_by(id, left);
         }
         near.clear();
         near.shrink_to(TOKENS_KEPT);
@@ -152,8 +156,7 @@ impl<W: Exact> Worker<W> {
 
     /// Whether the worker has something to do that must not wait.
     fn is_needed(&mut self) -> bool {
-        let now = self.now();
-        let tick = self.gate().scale.tick_at(now);
+        let tick = self.present();
         let due = self.filing.next_expiry().is_some_and(|next| next <= tick);
         let new = tick > self.last_pass && !self.shared().pending.is_empty();
         due || new || self.gate().is_closed()

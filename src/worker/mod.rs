@@ -4,9 +4,8 @@
 //! The worker owns the wheel. It shares four things with other threads: the slots (`intake/slot`), the
 //! pending queue (`intake/pending`), the alarm that wakes it (`intake/alarm`) and the end of the timer (`end`).
 //! The protocol of each is at the head of its file. On the system's clock, the worker waits for no lock before
-//! its end: if another thread has one, it tries again later. It waits for a producer only if it pops from a
-//! queue, of chunks without an owner or of timeouts that wait for the clock, while that producer's push to the same place
-//! is in progress.
+//! its end: if another thread has one, it tries again later. It waits for another thread only if it pops from a pool
+//! of chunks while that thread's push to the same place is in progress.
 //!
 //! A *pass* is one turn of the loop in `Worker::run`.
 //!
@@ -146,8 +145,7 @@ impl<W: Exact> Worker<W> {
             self.file_near();
             let cleans = self.release() | self.sweep();
             self.report();
-            let all_done = !cleans && !self.shared().is_due_now();
-            if all_done && self.confirm_next() {
+            if !cleans && !self.shared().is_due_now() && self.confirm_next() {
                 self.caught_up(request);
                 self.sleep(request);
             }
@@ -174,6 +172,12 @@ impl<W: Exact> Worker<W> {
             None => self.blind = true,
         }
         self.known
+    }
+
+    /// Reads the clock, and returns the tick that it shows.
+    fn present(&mut self) -> u64 {
+        let now = self.now();
+        self.gate().scale.tick_at(now)
     }
 
     fn shared(&self) -> &Shared {

@@ -20,7 +20,7 @@ const LATE_TICKS: u64 = 10;
 /// Less lateness than this is not reported, however short the tick is.
 const LATE_AT_LEAST: u64 = 100_000_000;
 
-/// What was reported last, and what was seen since.
+/// The counts at the last report, and the greatest lateness since.
 #[derive(Default)]
 pub(super) struct Reports {
     /// The refused jobs, the timeouts that were refused at the limit, and the passes with a backlog.

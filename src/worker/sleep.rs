@@ -71,7 +71,7 @@ impl<W: Exact> Worker<W> {
     /// at most until the next tick.
     pub(super) fn sleep(&mut self, caught_up: u64) {
         let shared = self.control.shared.clone();
-        let tick = shared.gate.scale.tick_at(self.now());
+        let tick = self.present();
         if tick > self.last_pass {
             self.take_in(self.last_pass); // what was announced during the pass may be due by now
         }
@@ -127,9 +127,7 @@ impl<W: Exact> Worker<W> {
     /// whether the worker slept or not.
     pub(super) fn disarm(&mut self) {
         if let Woken::For(deadline) = self.shared().alarm.disarm() {
-            let now = self.now();
-            let tick = self.gate().scale.tick_at(now);
-            (self.woken_for, self.woken_at) = (deadline, Some(tick));
+            (self.woken_for, self.woken_at) = (deadline, Some(self.present()));
         }
     }
 

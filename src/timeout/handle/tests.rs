@@ -42,12 +42,14 @@ fn rule_02_pulling_forward_wakes_the_worker_and_pushing_back_does_not() {
         chunks.take_in(&shared, |_| entries += 1);
         let id = locate(timeout.index()).0;
         let mut next = NEVER;
-        chunks.look(id, |_, _, slot, deadline| {
-            if !in_wheel || slot.file().is_none() {
-                next = deadline;
-            }
-        });
-        chunks.look_by(id, next);
+        if let Some(token) = chunks.token(id) {
+            chunks.look(token, |_, _, slot, deadline| {
+                if !in_wheel || slot.file().is_none() {
+                    next = deadline;
+                }
+            });
+            chunks.look_by(id, next);
+        }
         entries
     };
     entries(false);

@@ -27,15 +27,14 @@ impl Worker {
         let (now, later): (Vec<_>, Vec<_>) = self.filed.drain(..).partition(|chunk| chunk.by <= by);
         self.filed = later;
         for FileChunk { token, .. } in now {
-            let Some(id) = self.chunks.take(token) else { continue };
             let mut left = NEVER;
-            self.chunks.look(id, |_, _, slot, deadline| {
+            let looked = self.chunks.look(token, |_, _, slot, deadline| {
                 match deadline <= by && slot.file().is_some() {
                     true => due.push(deadline),
                     false => left = left.min(deadline),
                 }
             });
-            self.filed.extend(self.chunks.look_by(id, left));
+            self.filed.extend(looked.and_then(|id| self.chunks.look_by(id, left)));
         }
         due
     }
