@@ -28,7 +28,7 @@ use super::row::{Row, Stage};
 use super::verdict::{CheckTime, Verdict};
 use crate::base::sync::Arc;
 use crate::time::tick::{NEVER, TickScale};
-use crate::wheel::{Due, Filing, Hashed, Next, Standing, Token};
+use crate::wheel::{Due, Filing, Hashed, Next, Standing, Token, is_sweep_worth_it};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -407,7 +407,7 @@ impl<T> Seats<T> {
     /// Sweeps some dead tokens out if there are too many. The next call continues.
     fn sweep(&mut self) {
         let Self { filing, rows, filed, .. } = self;
-        if filing.is_sweep_worth_it(*filed) {
+        if is_sweep_worth_it(filing.entries(), *filed, DEAD_ALLOWED) {
             filing.sweep(SWEPT_AFTER_LEAVE, |token| live_row(rows, token).is_some());
         }
     }
@@ -477,7 +477,7 @@ impl<T> Seats<T> {
 
 fn new_filing() -> Filing<Hashed> {
     let wheel = Hashed::new(TICKS_PER_WHEEL).expect("a small wheel of a valid size");
-    Filing::new(wheel, DEAD_ALLOWED)
+    Filing::new(wheel)
 }
 
 /// The row of a token's seat, if the token is live.

@@ -38,6 +38,6 @@ pub(crate) use chunk::{Chunk, SLOTS, is_look, locate, look_index};
 pub(crate) use owner::{Home, Owner};
 pub(crate) use pin::{Collected, Emptied, FreeSlots, Payload, Pin, Runner};
 pub(crate) use pool::Pool;
-pub(crate) use shared::{DEAD_ALLOWED, DEAD_PER_CHECK, Shared};
+pub(crate) use shared::{DEAD_PER_CHECK, Shared};
 pub(crate) use slot::{Cancel, Claim, Claimed, Moved, Phase, Runs, Slot, TakenBack, version_of};
 pub(crate) use table::{MAX_CHUNKS, WorkerTable};

@@ -70,8 +70,8 @@ impl Agenda {
         self.batch.get(self.popped).is_none()
     }
 
-    /// Requeues `token` for a later tick that has come too.
-    pub(crate) fn postpone(&mut self, tick: u64, token: Token) {
+    /// Pushes a token that is due in a later tick, which has come too.
+    pub(crate) fn push(&mut self, tick: u64, token: Token) {
         self.waiting.push(Due { tick, token });
     }
 

@@ -1,22 +1,18 @@
 //! A filing holds all tokens of one owner, and counts their entries. A token is in a bucket of the *structure*; or on
-//! the *agenda*, if it is due; or apart, if it is too far ahead for the structure.
+//! the *agenda*, if it is due.
 //!
 //! An owner files tokens here. It alone knows what a token stands for. If it ends or moves what a
 //! token stands for, the entry stays where it is. Such an entry is *dead*, or comes out too early.
 //! The owner says so when its token is met, by a [`Standing`].
 //!
 //! A structure reaches only so many ticks ahead. A token that is due later comes out at the end of its
-//! reach, and is filed again. It can then come after a younger one of its tick. An owner that needs
-//! the order of insertion, as the public wheels do, has such tokens wait apart, in a sorted map, until their tick
-//! comes into reach. Until then, nobody can file a younger one under that tick.
+//! reach, and is filed again. It can then come after a younger one of its tick (see `values/in_order`).
 //!
 //! The owner also knows how many tokens are live. All other entries are dead. A sweep visits every
 //! bucket and every entry, so it is worth its cost when it can drop as many.
 
 use super::agenda::Agenda;
 use super::confirm::{Next, Standing};
-use super::earliest::NOTHING;
-use super::sorted::Sorted;
 use super::structure::{Exact, TokenWheel};
 use super::token::{Due, Token};
 
@@ -31,18 +27,13 @@ pub(crate) fn is_sweep_worth_it(entries: usize, live: usize, allowed: usize) -> 
 pub(crate) struct Filing<W> {
     pub(super) wheel: W,
     agenda: Agenda,
-    /// Tokens that wait apart, because the wheel does not reach their ticks.
-    far: Sorted,
-    /// The number of entries, in the wheel, on the agenda and apart.
+    /// The number of entries, in the wheel and on the agenda.
     pub(super) entries: usize,
-    /// Up to this number of dead entries, a sweep is never worth its cost.
-    dead_allowed: usize,
 }
 
 impl<W: TokenWheel> Filing<W> {
-    pub(crate) fn new(wheel: W, dead_allowed: usize) -> Self {
-        let (agenda, far) = (Agenda::default(), Sorted::default());
-        Self { wheel, agenda, far, entries: 0, dead_allowed }
+    pub(crate) fn new(wheel: W) -> Self {
+        Self { wheel, agenda: Agenda::default(), entries: 0 }
     }
 
     /// Files a token under `tick`, or under the current tick if `tick` is overdue. It comes out sooner
@@ -53,23 +44,11 @@ impl<W: TokenWheel> Filing<W> {
         self.wheel.insert(tick, token);
     }
 
-    /// Like `insert`, but the token comes out exactly in its tick, in the order of insertion.
-    #[inline]
-    pub(crate) fn insert_in_order(&mut self, tick: u64, token: Token) {
-        // During a pass, the wheel can reach a tick whose older tokens still wait apart.
-        let is_far = !self.far.is_empty() && self.far.next_tick() <= Some(tick);
-        if tick <= self.wheel.reach() && !is_far {
-            return self.insert(tick, token);
-        }
-        self.entries += 1;
-        self.far.push(Due { tick, token });
-    }
-
     /// Pops the next token that is due up to `now`. The tokens come in the order of ticks. `None`
     /// ends the pass; a caller may stop before that, and continue later.
     #[inline]
     pub(crate) fn pop(&mut self, now: u64) -> Option<Due> {
-        let due = self.agenda.pop(&mut self.wheel, now).or_else(|| self.pop_far(now))?;
+        let due = self.agenda.pop(&mut self.wheel, now)?;
         self.entries -= 1;
         Some(due)
     }
@@ -92,57 +71,25 @@ impl<W: TokenWheel> Filing<W> {
         self.entries
     }
 
-    /// Pops the next token that waits apart, when the wheel has no more due tokens. If it is not due, files
-    /// the tokens that have come into reach.
-    fn pop_far(&mut self, now: u64) -> Option<Due> {
-        let next = self.far.next_tick()?;
-        if next <= now.min(NOTHING - 1) {
-            return self.far.pop();
-        }
-        while self.far.next_tick().is_some_and(|tick| tick <= self.wheel.reach()) {
-            let Due { tick, token } = self.far.pop()?;
-            self.wheel.insert(tick, token);
-        }
-        None
-    }
-
-    /// Handles a token that was popped in the pass up to `now`: returns true if it is due, files it
-    /// again if it is due later, or else forgets it.
-    #[inline]
-    pub(crate) fn settle(&mut self, token: Token, standing: Standing, now: u64) -> bool {
-        match standing {
-            Standing::Due => return true,
-            Standing::Later(tick) if tick <= now => {
-                self.entries += 1;
-                self.agenda.postpone(tick, token);
-            }
-            Standing::Later(tick) => self.insert(tick, token),
-            Standing::Dead => {}
-        }
-        false
-    }
-
     /// Files a token in the pass up to `now`, under a tick after that of the token that was popped last. Within
     /// its tick, it has no guaranteed order.
     ///
     /// After a stall, most tokens may be due later in the pass. The wheel takes them in O(1), as long as it has
     /// not handed out a later tick.
-    pub(crate) fn put_off(&mut self, tick: u64, token: Token, now: u64) {
+    pub(crate) fn insert_in_pass(&mut self, tick: u64, token: Token, now: u64) {
         let Self { wheel, agenda, entries, .. } = self;
         *entries += 1;
         let in_reach = wheel.current_tick() <= tick && tick <= wheel.reach();
         if tick > now || in_reach && agenda.has_no_batch() {
             wheel.insert(tick, token);
         } else {
-            agenda.postpone(tick, token);
+            agenda.push(tick, token);
         }
     }
 
     /// A tick before which no token is due. It may be too early, but it is never too late.
     pub(crate) fn next_expiry(&self) -> Option<u64> {
-        let elsewhere = self.agenda.next_tick().into_iter().chain(self.far.next_tick());
-        let next = elsewhere.chain(self.wheel.next_expiry()).min();
-        next.filter(|&tick| tick != NOTHING)
+        self.agenda.next_tick().into_iter().chain(self.wheel.next_expiry()).min()
     }
 
     /// The next tick to expire.
@@ -150,27 +97,15 @@ impl<W: TokenWheel> Filing<W> {
         self.wheel.current_tick()
     }
 
-    /// Whether enough entries are dead for a sweep to be worth its cost, if `live` are live.
-    #[inline]
-    pub(crate) fn is_sweep_worth_it(&self, live: usize) -> bool {
-        is_sweep_worth_it(self.entries, live, self.dead_allowed.max(self.wheel.bucket_count()))
-    }
-
     /// Continues the sweep where the last call ended: checks about `budget` entries of the wheel and
-    /// drops those that `keep` denies. Returns true at the end of the sweep. The last step also checks
-    /// all tokens that wait apart.
+    /// drops those that `keep` denies. Returns true at the end of the sweep.
     pub(crate) fn sweep(&mut self, budget: usize, mut keep: impl FnMut(Token) -> bool) -> bool {
-        let Self { wheel, far, entries, .. } = self;
-        let mut keep = |token| {
+        let Self { wheel, entries, .. } = self;
+        wheel.sweep(budget, |token| {
             let kept = keep(token);
             *entries -= usize::from(!kept);
             kept
-        };
-        let ended = wheel.sweep(budget, &mut keep);
-        if ended {
-            far.retain(keep);
-        }
-        ended
+        })
     }
 }
 

@@ -33,8 +33,7 @@
 //   cascade        levels between which timeouts are moved down
 //   level          one level of a cascade
 // On top of the structures:
-//   values         the public `Wheel`: values and their keys
-//   pass           an expiry that stops half-way, and what is filed meanwhile
+//   values         the public `Wheel`: values and their keys; in the order of insertion; in passes that stop half-way
 //   key            the key of a value, and a value that has expired
 //   local          sleeps on it, for the tasks of one thread
 //   timed          a wheel that is told the time in instants
@@ -63,7 +62,6 @@ mod level;
 mod linux;
 mod linux_classic;
 mod local;
-mod pass;
 mod simple;
 mod sorted;
 mod structure;

@@ -16,6 +16,10 @@ impl Sorted {
         self.tokens.is_empty()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
     pub(super) fn push(&mut self, Due { tick, token }: Due) {
         self.arrivals += 1;
         self.tokens.insert((tick, self.arrivals), token);

@@ -5,10 +5,10 @@ mod far;
 mod histories;
 
 use super::agenda::Agenda;
-use super::confirm::Standing;
 use super::filing::Filing;
 use super::structure::TokenWheel;
 use super::token::{Due, Token};
+use super::values::InOrder;
 use super::{
     Hashed, HashedWheel, Hierarchical, HierarchicalWheel, Linux, LinuxClassic, LinuxClassicWheel,
     Unlimited, Wheel,
@@ -51,9 +51,9 @@ fn rule_09_a_sweep_keeps_to_its_budget() {
 #[test]
 fn rule_10_the_last_tick_never_comes() {
     fn at_the_end(wheel: impl TokenWheel) {
-        let mut filing = Filing::new(wheel, 0);
-        filing.insert_in_order(u64::MAX, token(1));
-        filing.insert_in_order(5, token(2));
+        let mut filing = InOrder::new(wheel);
+        filing.insert(u64::MAX, token(1));
+        filing.insert(5, token(2));
         assert_eq!(filing.pop(u64::MAX).map(|due| due.token), Some(token(2)));
         assert_eq!((filing.pop(u64::MAX), filing.next_expiry()), (None, None));
     }
@@ -119,15 +119,15 @@ fn rule_05_a_callback_that_panics_each_time_loses_and_reorders_nothing() {
     check(HierarchicalWheel::new(3).unwrap());
 }
 
-/// Tokens that are put off in a pass come out in their ticks, together with all others of that tick.
+/// Tokens that are filed in a pass come out in their ticks, together with all others of that tick.
 #[test]
-fn rule_07_what_is_put_off_in_a_pass_comes_in_the_order_of_ticks() {
+fn rule_07_what_is_filed_in_a_pass_comes_in_the_order_of_ticks() {
     fn random(seed: &mut u64, below: u64) -> u64 {
         *seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (*seed >> 33) % below
     }
     fn play(wheel: impl TokenWheel, mut seed: u64) {
-        let mut filing = Filing::new(wheel, 0);
+        let mut filing = Filing::new(wheel);
         let mut ticks: Vec<u64> = (0..200).map(|_| 1 + random(&mut seed, 500)).collect();
         (0..).zip(&ticks).for_each(|(index, &tick)| filing.insert(tick, token(index)));
         let (mut now, mut tokens, mut ended) = (0, Vec::new(), 0);
@@ -147,11 +147,7 @@ fn rule_07_what_is_put_off_in_a_pass_comes_in_the_order_of_ticks() {
                         continue;
                     }
                     *at = tick + 1 + random(&mut seed, 400);
-                    if random(&mut seed, 4) == 0 {
-                        filing.settle(token, Standing::Later(*at), now);
-                    } else {
-                        filing.put_off(*at, token, now);
-                    }
+                    filing.insert_in_pass(*at, token, now);
                 }
             }
             assert!(ticks.iter().all(|&tick| tick == 0 || tick > now));

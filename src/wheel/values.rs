@@ -13,13 +13,18 @@
 //! again.
 
 use super::earliest::NOTHING;
-use super::filing::Filing;
+use super::filing::is_sweep_worth_it;
 use super::key::{Expired, Key};
-use super::pass::Pass;
 use super::structure::{Placement, Structure, Unlimited};
 use super::token::{Due, Token};
 use crate::base::slab::{Slab, Slot};
 use std::fmt;
+
+mod in_order;
+mod pass;
+
+pub(in crate::wheel) use in_order::InOrder;
+use pass::Pass;
 
 /// Up to this many dead entries are never worth a sweep.
 const DEAD_ALLOWED: usize = 64;
@@ -57,7 +62,7 @@ const DEAD_ALLOWED: usize = 64;
 /// # Ok::<(), wheelwork::wheel::LevelSizeError>(())
 /// ```
 pub struct Wheel<T, S> {
-    filing: Filing<S>,
+    filing: InOrder<S>,
     items: Slab<Item<T>>,
     /// The pass that has begun and not ended.
     pass: Option<Pass>,
@@ -142,7 +147,7 @@ impl<T, S: Unlimited> Wheel<T, S> {
 
 impl<T, S: Structure> Wheel<T, S> {
     pub(super) fn on(structure: S) -> Self {
-        let filing = Filing::new(structure, DEAD_ALLOWED);
+        let filing = InOrder::new(structure);
         Self { filing, items: Slab::with_limit(u32::MAX as usize), pass: None }
     }
 
@@ -166,11 +171,11 @@ impl<T, S: Structure> Wheel<T, S> {
     #[inline]
     pub(super) fn tell(&mut self, now: u64) {
         let present = self.pass.as_ref().map_or(now, Pass::last_tick);
-        self.filing.wheel.tell(present);
+        self.filing.filing.wheel.tell(present);
     }
 
     pub(super) fn structure(&self) -> &S {
-        &self.filing.wheel
+        &self.filing.filing.wheel
     }
 
     #[inline]
@@ -187,7 +192,7 @@ impl<T, S: Structure> Wheel<T, S> {
     fn file_token(&mut self, tick: u64, token: Token) {
         if !self.pass.as_mut().is_some_and(|pass| pass.accepts(tick, token)) {
             self.tell(0); // no news, but during a pass
-            self.filing.insert_in_order(tick, token);
+            self.filing.insert(tick, token);
         }
     }
 
@@ -206,7 +211,9 @@ impl<T, S: Structure> Wheel<T, S> {
 
     /// Not during a pass: it has most of the dead entries then, and drops them itself.
     fn sweep_if_worth_it(&mut self) {
-        if self.pass.is_none() && self.filing.is_sweep_worth_it(self.items.used()) {
+        let (entries, live) = (self.filing.entries(), self.items.used());
+        let allowed = DEAD_ALLOWED.max(self.structure().bucket_count());
+        if self.pass.is_none() && is_sweep_worth_it(entries, live, allowed) {
             self.filing.sweep(usize::MAX, |token| self.items.lives(token));
         }
     }
@@ -391,7 +398,7 @@ impl<T, S: Structure> Wheel<T, S> {
     #[inline]
     pub(super) fn pop_within(&mut self, now: u64, budget: &mut usize) -> Option<Expired<T>> {
         while *budget > 0 {
-            let current = self.filing.current_tick();
+            let current = self.structure().current_tick();
             let pass = self.pass.get_or_insert_with(|| Pass::new(current, now));
             let Some(due) = pass.pop(&mut self.filing) else {
                 let is_over = pass.last_tick() >= now.min(NOTHING - 1);
@@ -474,7 +481,7 @@ impl<T, S: Structure> Wheel<T, S> {
 
     /// The next tick to expire. During a pass, the tick that is being expired.
     pub fn current_tick(&self) -> u64 {
-        self.pass.as_ref().map_or_else(|| self.filing.current_tick(), Pass::tick)
+        self.pass.as_ref().map_or_else(|| self.structure().current_tick(), Pass::tick)
     }
 }
 

@@ -57,7 +57,9 @@ impl<W: Exact> Worker<W> {
                         chunk.map(|chunk| chunk.token)
                     };
                     let later = self.gate().scale.tick_not_before(deadline);
-                    token.into_iter().for_each(|token| self.filing.put_off(later, token, tick));
+                    token
+                        .into_iter()
+                        .for_each(|token| self.filing.insert_in_pass(later, token, tick));
                 }
                 Claim::Due((claimed, runner)) => {
                     self.hand_over(claimed, runner, now);

@@ -40,7 +40,7 @@ impl<W: Exact> Worker<W> {
         let scale = control.shared.gate.scale;
         chunks.take_in(&control.shared, |FileChunk { by, token }| {
             *ran += 1;
-            filing.put_off(scale.tick_not_before(by), token, present);
+            filing.insert_in_pass(scale.tick_not_before(by), token, present);
         });
     }
 
@@ -109,7 +109,7 @@ impl<W: Exact> Worker<W> {
             } else if due_at <= now {
                 due.add_to_group(Order::new(sequence), token);
             } else {
-                filing.put_off(scale.tick_not_before(due_at), token, present);
+                filing.insert_in_pass(scale.tick_not_before(due_at), token, present);
             }
         });
         let Some(id) = looked else { return };

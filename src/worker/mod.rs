@@ -38,7 +38,7 @@ pub(crate) use end::{Control, Ending, run_thread};
 use crate::base::sync::{Arc, Ordering, fence};
 use crate::executor::Dispatch;
 use crate::intake::shared::Gate;
-use crate::intake::{Chunk, Collected, DEAD_ALLOWED, WorkerTable};
+use crate::intake::{Chunk, Collected, WorkerTable};
 use crate::time::Pace;
 use crate::timeout::{Erased, Shared};
 use crate::wheel::{Batch, Due, Exact, Filing, Token};
@@ -103,7 +103,7 @@ impl<W: Exact> Worker<W> {
         wheel.take_next(0, &mut Batch::default(), |_| ());
         Self {
             control,
-            filing: Filing::new(wheel, DEAD_ALLOWED),
+            filing: Filing::new(wheel),
             dispatch,
             pace,
             chunks: Chunks::new(table),

@@ -5,13 +5,13 @@
 
 use super::entry::Entry;
 use crate::base::slab::Slab;
-use crate::wheel::{Filing, Hierarchical, Standing, Token};
+use crate::wheel::{Filing, Hierarchical, Standing, Token, is_sweep_worth_it};
 
 /// A level of so many buckets has 2 KiB. Three levels reach 32,767 ticks.
 const BUCKETS: usize = 32;
 
-/// Up to this many dead entries are never worth a sweep.
-const DEAD_ALLOWED: usize = 64;
+/// Up to this many dead entries are never worth a sweep. Most queues have as many buckets.
+const DEAD_ALLOWED: usize = 3 * BUCKETS;
 
 pub(super) struct Distant(Filing<Hierarchical>);
 
@@ -19,7 +19,7 @@ impl Distant {
     /// An empty wheel whose present tick is `tick`. `None` if memory is refused.
     pub(super) fn starting_at(tick: u64) -> Option<Self> {
         let wheel = Hierarchical::with_buckets(BUCKETS).ok()?;
-        let mut new = Self(Filing::new(wheel, DEAD_ALLOWED));
+        let mut new = Self(Filing::new(wheel));
         new.advance(tick, |_| Standing::Dead);
         Some(new)
     }
@@ -44,14 +44,16 @@ impl Distant {
     /// leaves the wheel.
     pub(super) fn advance(&mut self, tick: u64, mut leave: impl FnMut(Token) -> Standing) {
         while let Some(due) = self.0.pop(tick) {
-            self.0.settle(due.token, leave(due.token), tick);
+            if let Standing::Later(later) = leave(due.token) {
+                self.0.insert_in_pass(later, due.token, tick);
+            }
         }
     }
 
     /// Sweeps the dead entries out if that is worth its cost. Called when an entry has died.
     #[inline]
     pub(super) fn sweep_if_worth_it<T>(&mut self, values: &Slab<Entry<T>>) {
-        if self.0.is_sweep_worth_it(values.used()) {
+        if is_sweep_worth_it(self.0.entries(), values.used(), DEAD_ALLOWED) {
             let is_live = |token: Token| {
                 values.get(token.index).is_some_and(|entry| entry.is_named_by(token))
             };

@@ -13,10 +13,10 @@ fn filled(ticks: &[u64]) -> Hashed {
 
 /// They come after the wheel's own tokens of that tick.
 #[test]
-fn rule_07_postponed_tokens_of_one_tick_keep_their_order() {
+fn rule_07_pushed_tokens_of_one_tick_keep_their_order() {
     let (mut wheel, mut agenda) = (filled(&[4, 4, 6]), Agenda::default());
     for index in [3, 1, 2] {
-        agenda.postpone(4, token(index));
+        agenda.push(4, token(index));
     }
     let popped = std::iter::from_fn(|| agenda.pop(&mut wheel, 100));
     let order: Vec<_> = popped.map(|due| (due.tick, due.token.index)).collect();
@@ -29,8 +29,8 @@ fn order(wheel: &mut Hashed, now: u64) -> Vec<(u64, u32)> {
     let mut order = Vec::new();
     while let Some(Due { tick, token }) = agenda.pop(wheel, now) {
         match token.index {
-            10 if tick == 1 => agenda.postpone(9, token),
-            20 if tick == 2 => agenda.postpone(4, token),
+            10 if tick == 1 => agenda.push(9, token),
+            20 if tick == 2 => agenda.push(4, token),
             index => order.push((tick, index)),
         }
     }
@@ -38,7 +38,7 @@ fn order(wheel: &mut Hashed, now: u64) -> Vec<(u64, u32)> {
 }
 
 #[test]
-fn rule_07_postponed_tokens_come_in_the_order_of_ticks() {
+fn rule_07_pushed_tokens_come_in_the_order_of_ticks() {
     let expected = [(3, 30), (4, 20), (5, 50), (9, 10)];
     assert_eq!(order(&mut filled(&[1, 2, 3, 5]), 7), expected);
     assert_eq!(order(&mut filled(&[1, 2, 3, 5]), 100), expected, "after a stall");

@@ -111,14 +111,15 @@ fn rule_04_removals_of_far_values_do_not_pile_up() {
 fn rule_08_a_token_out_of_reach_comes_in_its_tick() {
     fn check(wheel: impl Exact, steps: &[u64]) {
         const FAR: u64 = 1 << 40;
-        let mut filing = Filing::new(wheel, 0);
+        let mut filing = Filing::new(wheel);
         filing.insert(FAR, token(1));
         let (mut met, mut came) = (0, None);
         for &now in steps {
             while let Some(Due { tick, token }) = filing.pop(now) {
                 met += 1;
-                let standing = if tick < FAR { Standing::Later(FAR) } else { Standing::Due };
-                if filing.settle(token, standing, now) {
+                if tick < FAR {
+                    filing.insert_in_pass(FAR, token, now);
+                } else {
                     came = Some((now, tick));
                 }
             }
@@ -136,7 +137,7 @@ fn rule_08_a_token_out_of_reach_comes_in_its_tick() {
 /// Otherwise each search would move it on by the time that has passed.
 #[test]
 fn rule_06_a_search_leaves_an_entry_that_is_due_beyond_the_reach() {
-    let mut filing = Filing::new(Hashed::new(1).unwrap(), 0);
+    let mut filing = Filing::new(Hashed::new(1).unwrap());
     filing.insert(100_000, token(1));
     let end_of_reach = filing.wheel.reach();
     for _ in 0..2 {

@@ -4,9 +4,9 @@
 
 use super::{all_due, token};
 use crate::wheel::confirm::{Next, Standing};
-use crate::wheel::filing::Filing;
 use crate::wheel::structure::{Exact, TokenWheel};
 use crate::wheel::token::{Due, Token};
+use crate::wheel::values::InOrder;
 use crate::wheel::{Hashed, Hierarchical, Linux, LinuxClassic};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,7 +57,7 @@ impl Expected {
 
 /// The filing of a structure, and the expected contents.
 struct Check<W> {
-    filing: Filing<W>,
+    filing: InOrder<W>,
     expected: Expected,
     /// The tokens that were dead when the present sweep began.
     dead_at_begin: Option<BTreeSet<u32>>,
@@ -76,8 +76,8 @@ struct Check<W> {
     far: BTreeSet<u32>,
 }
 
-type Insert<W> = fn(&mut Filing<W>, u64, Token);
-type Confirm<W> = fn(&mut Filing<W>, u64, usize, &mut dyn FnMut(Due) -> Standing) -> Option<Next>;
+type Insert<W> = fn(&mut InOrder<W>, u64, Token);
+type Confirm<W> = fn(&mut InOrder<W>, u64, usize, &mut dyn FnMut(Due) -> Standing) -> Option<Next>;
 
 /// Timeouts are pushed back to consecutive ticks from here on, so no two share a tick.
 const PUSHED_BACK: u64 = 1 << 60;
@@ -88,7 +88,7 @@ const HISTORIES: usize = if cfg!(debug_assertions) { 80 } else { 1000 };
 impl<W: TokenWheel> Check<W> {
     fn new(wheel: W, late: fn(u64) -> u64, insert: Insert<W>, confirm: Confirm<W>) -> Self {
         Self {
-            filing: Filing::new(wheel, 0),
+            filing: InOrder::new(wheel),
             expected: Expected::default(),
             dead_at_begin: None,
             arrivals: 0,
@@ -141,7 +141,7 @@ impl<W: TokenWheel> Check<W> {
     /// Files a timeout under `tick`, which is `delay` ticks ahead.
     fn file(&mut self, tick: u64, delay: u64) {
         let token = token(self.arrivals);
-        if tick > self.filing.wheel.reach() {
+        if tick > self.filing.filing.wheel.reach() {
             self.far.insert(self.arrivals);
         }
         (self.insert)(&mut self.filing, tick, token);
@@ -188,7 +188,7 @@ impl<W: TokenWheel> Check<W> {
                 assert_eq!(next, Some(tick));
                 let is_due = self.expected.live.contains_key(&(tick, token.index));
                 let filed = self.expected.tick_of(token.index);
-                let is_far = filed.is_some_and(|filed| filed > self.filing.wheel.reach());
+                let is_far = filed.is_some_and(|filed| filed > self.filing.filing.wheel.reach());
                 assert!(first >= Some(tick) && (is_due || is_far));
             }
         }
@@ -227,12 +227,12 @@ impl<W: TokenWheel> Check<W> {
     /// The next expiry is never late.
     fn look(&self) {
         let Expected { live, dead, .. } = &self.expected;
-        assert_eq!(self.filing.entries, live.len() + dead.len());
+        assert_eq!(self.filing.entries(), live.len() + dead.len());
         let Some(&(tick, arrival)) = live.keys().next() else { return };
         let latest = tick.saturating_add((self.late)(self.delays[arrival as usize]));
         let next = self.filing.next_expiry();
         assert!(next.is_some_and(|next| next <= latest), "{next:?} is after {tick}");
-        assert_eq!(self.filing.current_tick(), self.now + 1);
+        assert_eq!(self.filing.filing.current_tick(), self.now + 1);
     }
 
     fn advance(&mut self, random: &mut Random) {
@@ -276,8 +276,10 @@ impl<W: TokenWheel> Check<W> {
         let mut due = Vec::new();
         while let Some(popped) = self.filing.pop(now) {
             let standing = self.expected.standing(popped);
-            if self.filing.settle(popped.token, standing, now) {
-                due.push(popped);
+            match standing {
+                Standing::Due => due.push(popped),
+                Standing::Later(tick) => self.filing.filing.insert_in_pass(tick, popped.token, now),
+                Standing::Dead => {}
             }
         }
         due
@@ -331,8 +333,8 @@ fn play_exact<W: Exact>(make: impl Fn() -> W) {
     play(
         make,
         |_| 0,
-        Filing::insert,
-        |filing, last, budget, check| Some(filing.confirm_next(last, budget, check)),
+        |in_order, tick, token| in_order.filing.insert(tick, token),
+        |in_order, last, budget, check| Some(in_order.filing.confirm_next(last, budget, check)),
     );
 }
 
@@ -359,5 +361,5 @@ fn rule_07_linux_classic_agrees_with_a_sorted_map() {
 #[test]
 fn rule_07_linux_agrees_with_a_sorted_map_up_to_its_lateness() {
     let late = |delay: u64| if delay < 62 { 1 } else { (delay / 63).saturating_mul(8) + 9 };
-    play(Linux::default, late, Filing::insert_in_order, |_, _, _, _| None);
+    play(Linux::default, late, InOrder::insert, |_, _, _, _| None);
 }

@@ -6,10 +6,10 @@
 //! filed for an earlier tick waits here, in the order of ticks. It is younger than all tokens of that tick
 //! that are in the filing, so it comes after them.
 
-use super::filing::Filing;
-use super::sorted::Sorted;
-use super::structure::TokenWheel;
-use super::token::{Due, Token};
+use super::in_order::InOrder;
+use crate::wheel::sorted::Sorted;
+use crate::wheel::structure::TokenWheel;
+use crate::wheel::token::{Due, Token};
 
 #[derive(Debug)]
 pub(super) struct Pass {
@@ -51,7 +51,7 @@ impl Pass {
 
     /// Pops the next token. `None` at the end of the pass.
     #[inline]
-    pub(super) fn pop(&mut self, filing: &mut Filing<impl TokenWheel>) -> Option<Due> {
+    pub(super) fn pop(&mut self, filing: &mut InOrder<impl TokenWheel>) -> Option<Due> {
         let next = self.next.take().or_else(|| filing.pop(self.now));
         let due = if self.filed.is_empty() { next } else { self.earlier(next) }?;
         self.tick = due.tick;
