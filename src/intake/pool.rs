@@ -4,7 +4,7 @@
 //!
 //! A pool keeps a few *vacant* chunks, those without a used slot, for the next burst of its threads. Without a thread,
 //! it keeps none. Once there are more, and a quarter as many as the pool has, the thread that frees the last slot
-//! requests a release, by which the worker drops them (see `worker/release`).
+//! requests a release, by which the worker drops them (see `worker/tidy`).
 
 use crate::base::sync::{Arc, AtomicUsize, Ordering, SegQueue, fence};
 

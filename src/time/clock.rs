@@ -150,8 +150,8 @@ pub(crate) trait FollowingTimer: Send + Sync {
 }
 
 impl Follower {
-    pub(crate) fn new(timer: std::sync::Weak<dyn FollowingTimer>) -> Self {
-        Self(timer)
+    pub(crate) fn new(timer: &Arc<dyn FollowingTimer>) -> Self {
+        Self(Arc::downgrade(timer))
     }
 
     /// Wakes the worker and waits until it has handed all due timeouts to the executor, or until

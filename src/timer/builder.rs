@@ -276,13 +276,9 @@ impl Builder {
         let (shared, table) = Shared::new(time, scale, self.max_pending_timeouts, buckets);
         let control = Arc::new(Control::new(shared));
         // A clock may wait for the worker from here on, so `ending` must exist even if no thread starts.
-        let ending = Ending::of(control.clone());
-        let weak: std::sync::Weak<Control> = Arc::downgrade(&control);
-        let pace = control
-            .shared
-            .gate
-            .time
-            .attach(Follower::new(weak as std::sync::Weak<dyn FollowingTimer>));
+        let ending = Ending(control.clone());
+        let follower: Arc<dyn FollowingTimer> = control.clone();
+        let pace = control.shared.gate.time.attach(Follower::new(&follower));
         #[cfg(all(target_os = "linux", feature = "boottime", not(any(loom, shuttle))))]
         if pace == crate::time::Pace::WithSuspends {
             let counted = control.shared.alarm.parker().count_suspends();
@@ -290,7 +286,7 @@ impl Builder {
         }
         let Self { executor, on_refusal, .. } = self;
         let dispatch = executor.map(|executor| Dispatch { executor, on_refusal });
-        let worker = Worker::new(control.clone(), table, wheel, dispatch, pace, ending);
+        let worker = Worker::new(ending, table, wheel, dispatch, pace);
         let thread = start_thread(self.thread_name, self.stack_size, worker)?;
         control.shared.alarm.parker().adopt(thread.thread());
         let handle = Handle {

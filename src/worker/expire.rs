@@ -63,7 +63,7 @@ impl<W: Exact> Worker<W> {
                 }
                 Claim::Due((claimed, runner)) => {
                     self.hand_over(claimed, runner, now);
-                    self.ran += 1;
+                    self.tidy.ran += 1;
                     until_read -= 1;
                     if until_read == 0 {
                         (now, until_read) = (self.now(), FIRED_PER_CLOCK_READ);
@@ -74,9 +74,9 @@ impl<W: Exact> Worker<W> {
         self.gate().set_next_tick(self.filing.current_tick());
         self.control.running.end();
         self.freed.give_back();
-        if self.ran >= DEAD_PER_CHECK {
+        if self.tidy.ran >= DEAD_PER_CHECK {
             // Fewer timeouts are pending now, so the dead entries may outnumber them.
-            self.ran = 0;
+            self.tidy.ran = 0;
             self.consider_sweep();
         }
         self.due.clear();

@@ -32,14 +32,25 @@ const FEW: usize = 12;
 /// The number of tokens for which the worker keeps memory between ticks.
 const TOKENS_KEPT: usize = 1 << 10;
 
+/// What the looks of one pass share.
+#[derive(Default)]
+pub(super) struct Look {
+    /// Memory for the tokens of one tick.
+    tokens: Vec<Token>,
+    /// The indices of the near timeouts that were found in this pass.
+    pub(super) near: Vec<u32>,
+    /// The first tick that this pass may expire.
+    pub(super) first: u64,
+}
+
 impl<W: Exact> Worker<W> {
     /// Takes in the pending queue: files the chunks in it, each under the tick of its look. If that has come by the
     /// `present` tick, the pass up to that finds it.
     pub(super) fn take_in(&mut self, present: u64) {
-        let Self { control, chunks, filing, ran, .. } = self;
+        let Self { control, chunks, filing, tidy, .. } = self;
         let scale = control.shared.gate.scale;
         chunks.take_in(&control.shared, |FileChunk { by, token }| {
-            *ran += 1;
+            tidy.ran += 1;
             filing.insert_in_pass(scale.tick_not_before(by), token, present);
         });
     }
@@ -55,7 +66,7 @@ impl<W: Exact> Worker<W> {
     /// Puts the timeouts of the next tick up to `present` into the tick's queue. False if nothing is due.
     #[inline(never)]
     pub(super) fn begin_tick(&mut self, present: u64) -> bool {
-        let mut tokens = std::mem::take(&mut self.tokens);
+        let mut tokens = std::mem::take(&mut self.look.tokens);
         let tick = self.filing.take_tick(present, &mut tokens);
         self.due.begin(self.control.shared.gate.scale.start_of(tick.unwrap_or_default()));
         for (at, &token) in tokens.iter().enumerate() {
@@ -68,7 +79,7 @@ impl<W: Exact> Worker<W> {
         }
         tokens.clear();
         tokens.shrink_to(TOKENS_KEPT);
-        self.tokens = tokens;
+        self.look.tokens = tokens;
         self.due.sort_sources();
         tick.is_some()
     }
@@ -93,14 +104,14 @@ impl<W: Exact> Worker<W> {
     /// whose thread has read an old floor. It runs in the next tick that can expire. A missed run, and an internal timeout
     /// that was announced as due, run in their own tick.
     fn look(&mut self, token: Token, present: u64) {
-        let Self { control, chunks, filing, due, near, first, .. } = self;
+        let Self { control, chunks, filing, due, look, .. } = self;
         let scale = control.shared.gate.scale;
         let (now, end) = (due.start, scale.start_of(present));
-        let expired = first.checked_sub(1).map(|tick| scale.start_of(tick));
+        let expired = look.first.checked_sub(1).map(|tick| scale.start_of(tick));
         let (mut left, mut count) = ([(0, 0); SLOTS], 0);
         let looked = chunks.look(token, |chunk, offset, slot, deadline| {
             let waits = Some(deadline) <= expired && !slot.has_gone_on() && !chunk.internal;
-            let due_at = if waits { scale.start_of(*first) } else { deadline };
+            let due_at = if waits { scale.start_of(look.first) } else { deadline };
             let sequence = slot.sequence();
             let token = chunk.token(offset, version_of(sequence));
             if due_at > end {
@@ -115,18 +126,18 @@ impl<W: Exact> Worker<W> {
         let Some(id) = looked else { return };
         let left = &mut left[..count];
         let nearest = if count > FEW { count - count / 4 } else { count };
-        let nearest = if near.len() < DRAIN_CAP { nearest } else { 0 };
+        let nearest = if look.near.len() < DRAIN_CAP { nearest } else { 0 };
         if nearest < count {
             let (_, &mut (earliest, _), _) = left.select_nth_unstable(nearest);
             self.look_by(id, earliest);
         }
-        self.near.extend(left[..nearest].iter().map(|&(_, index)| index));
+        self.look.near.extend(left[..nearest].iter().map(|&(_, index)| index));
     }
 
     /// Files the near timeouts of this pass, once its due ones have run. If something is due meanwhile, those that are
     /// left stay New, and their chunks are promised for them.
     pub(super) fn file_near(&mut self) {
-        let mut near = std::mem::take(&mut self.near);
+        let mut near = std::mem::take(&mut self.look.near);
         if near.len() >= DRAIN_CAP {
             self.shared().counts.worker.passes_with_backlog.add(1);
         }
@@ -151,7 +162,7 @@ impl<W: Exact> Worker<W> {
         }
         near.clear();
         near.shrink_to(TOKENS_KEPT);
-        self.near = near;
+        self.look.near = near;
     }
 
     /// Whether the worker has something to do that must not wait.

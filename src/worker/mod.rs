@@ -13,74 +13,54 @@
 //! - `look`: takes in the pending queue, looks at chunks for due timeouts, and files near ones in the wheel
 //! - `tick_queue`: the due timeouts of one tick, in the order of scheduling
 //! - `expire`: hands due timeouts to the executor
-//! - `sweep`: drops dead entries from the wheel
-//! - `release`: drops vacant chunks
+//! - `tidy`: sweeps dead entries out of the wheel, and releases vacant chunks
 //! - `report`: warns of refusals, of a backlog, and of timeouts that run late
 //! - `sleep`: drops dead entries that would be next, and sleeps until the next live one
-//! - `running`: what the worker is busy with, for other threads
-//! - `end`: how the timer ends: the thread from its start to its end, closing, emptying and the report
+//! - `end`: how the timer ends: the thread from its start to its end, closing, emptying, the report, and who waits for it
 
 pub(crate) mod chunks;
 mod end;
 mod expire;
 mod look;
-mod release;
 mod report;
-mod running;
 mod sleep;
-mod sweep;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 mod tick_queue;
+mod tidy;
 
 pub(crate) use end::{Control, Ending, run_thread};
 
-use crate::base::sync::{Arc, Ordering, fence};
+use crate::base::sync::{Ordering, fence};
 use crate::executor::Dispatch;
 use crate::intake::shared::Gate;
 use crate::intake::{Chunk, Collected, WorkerTable};
 use crate::time::Pace;
 use crate::timeout::{Erased, Shared};
-use crate::wheel::{Batch, Due, Exact, Filing, Token};
+use crate::wheel::{Batch, Exact, Filing};
 use chunks::Chunks;
-use release::Release;
+use look::Look;
 use report::Reports;
+use sleep::Sleep;
 use tick_queue::TickQueue;
+use tidy::Tidy;
 
 /// The worker's state. `W` is the structure of the wheel.
 pub(crate) struct Worker<W> {
-    control: Arc<Control>,
     /// Before `chunks`, whose drop takes all chunks out of the table: the end closes them there.
-    ending: Ending,
+    control: Ending,
     filing: Filing<W>,
     dispatch: Option<Dispatch>,
     pace: Pace,
     chunks: Chunks<Erased>,
+    look: Look,
     due: TickQueue,
-    /// Memory for the tokens of one tick.
-    tokens: Vec<Token>,
-    /// The indices of the near timeouts that were looked at in this pass.
-    near: Vec<u32>,
     /// Free slots that are not given back yet.
     freed: Collected<Erased>,
     /// The index of the slot that was prefetched last.
     prefetched: u32,
-    /// The number of runs, and of chunks filed, since the last check whether a sweep is worth its cost.
-    ran: u64,
-    /// The release in progress.
-    releasing: Option<Release>,
-    /// No release begins before this time.
-    release_from: u64,
-    /// Whether a sweep of the wheel is in progress.
-    sweeping: bool,
-    /// The entry that `confirm_next` last found to be the next one.
-    confirmed: Option<Due>,
-    /// The deadline for which a producer last woke the worker.
-    woken_for: u64,
-    /// The tick in which a producer last woke the worker.
-    woken_at: Option<u64>,
-    /// The first tick that this pass may expire.
-    first: u64,
+    tidy: Tidy,
+    sleep: Sleep,
     /// The tick of the last pass.
     last_pass: u64,
     /// The last time that the clock returned. Clocks do not go back, so it is never in the future.
@@ -92,12 +72,11 @@ pub(crate) struct Worker<W> {
 
 impl<W: Exact> Worker<W> {
     pub(crate) fn new(
-        control: Arc<Control>,
+        control: Ending,
         table: WorkerTable<Chunk<Erased>>,
         mut wheel: W,
         dispatch: Option<Dispatch>,
         pace: Pace,
-        ending: Ending,
     ) -> Self {
         // Tick 0 begins at the origin, and a zero delay means the next tick after that.
         wheel.take_next(0, &mut Batch::default(), |_| ());
@@ -107,24 +86,16 @@ impl<W: Exact> Worker<W> {
             dispatch,
             pace,
             chunks: Chunks::new(table),
+            look: Look::default(),
             due: TickQueue::default(),
-            tokens: Vec::new(),
-            near: Vec::new(),
             freed: Collected::default(),
             prefetched: 0,
-            ran: 0,
-            releasing: None,
-            release_from: 0,
-            sweeping: false,
-            confirmed: None,
-            woken_for: 0,
-            woken_at: None,
-            first: 0,
+            tidy: Tidy::default(),
+            sleep: Sleep::default(),
             last_pass: 0,
             known: 0,
             blind: false,
             reports: Reports::default(),
-            ending,
         }
     }
 
@@ -139,7 +110,7 @@ impl<W: Exact> Worker<W> {
             // announces meanwhile, or that thread reads a clock that shows at least `now`. Without this,
             // a clock that stands still after passing a deadline could cause no further pass.
             fence(Ordering::SeqCst);
-            self.first = self.filing.current_tick();
+            self.look.first = self.filing.current_tick();
             self.take_in(self.gate().scale.tick_at(now));
             self.expire(now);
             self.file_near();

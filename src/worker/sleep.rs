@@ -8,7 +8,7 @@
 //! counts on its own, so the worker can see the end of a timeout before it sees its beginning.
 
 use super::Worker;
-use super::sweep::LOOKUPS_PER_PASS;
+use super::tidy::LOOKUPS_PER_PASS;
 use crate::intake::alarm::Woken;
 use crate::time::Pace;
 use crate::time::tick::NEVER;
@@ -21,6 +21,17 @@ const CONFIRM_AHEAD: u64 = 1_000_000_000;
 
 /// The longest sleep of a worker whose clock has panicked, before it reads the clock again.
 const CLOCK_RETRY: Duration = Duration::from_millis(100);
+
+/// What the worker remembers from one sleep to the next.
+#[derive(Default)]
+pub(super) struct Sleep {
+    /// The entry that `confirm_next` last found to be the next one.
+    pub(super) confirmed: Option<Due>,
+    /// The deadline for which a producer last woke the worker.
+    pub(super) woken_for: u64,
+    /// The tick in which a producer last woke the worker.
+    pub(super) woken_at: Option<u64>,
+}
 
 impl<W: Exact> Worker<W> {
     /// Confirms that the next entry of the wheel is live and not pushed back, if it is near. If nothing
@@ -42,7 +53,7 @@ impl<W: Exact> Worker<W> {
 
     /// Finds the earliest live entry up to tick `last`.
     fn confirm_until(&mut self, last: u64) -> Next {
-        let Self { control, chunks, filing, confirmed, .. } = self;
+        let Self { control, chunks, filing, sleep, .. } = self;
         let shared = &control.shared;
         let Some(next) = filing.next_expiry().filter(|&next| next <= last) else {
             return Next::Later;
@@ -50,7 +61,7 @@ impl<W: Exact> Worker<W> {
         let mut tick_of = |due: Due| {
             chunks.confirm(due.token).map(|deadline| shared.gate.scale.tick_not_before(deadline))
         };
-        if let Some(due) = confirmed.filter(|due| due.tick == next) {
+        if let Some(due) = sleep.confirmed.filter(|due| due.tick == next) {
             if tick_of(due).is_some_and(|tick| tick <= due.tick) {
                 return Next::At(due);
             }
@@ -62,7 +73,7 @@ impl<W: Exact> Worker<W> {
         };
         let next = filing.confirm_next(last, LOOKUPS_PER_PASS, standing);
         if let Next::At(due) = next {
-            *confirmed = Some(due);
+            sleep.confirmed = Some(due);
         }
         next
     }
@@ -127,7 +138,7 @@ impl<W: Exact> Worker<W> {
     /// whether the worker slept or not.
     pub(super) fn disarm(&mut self) {
         if let Woken::For(deadline) = self.shared().alarm.disarm() {
-            (self.woken_for, self.woken_at) = (deadline, Some(self.present()));
+            (self.sleep.woken_for, self.sleep.woken_at) = (deadline, Some(self.present()));
         }
     }
 
@@ -140,12 +151,12 @@ impl<W: Exact> Worker<W> {
         }
         // Producers wake the worker at most once per tick. After that, it sleeps until the next
         // tick.
-        if self.woken_at == Some(tick) {
+        if self.sleep.woken_at == Some(tick) {
             return Some(tick + 1);
         }
         // A timeout that woke the worker keeps its wake-up even if it was cancelled immediately. So
         // a caller who repeats this wakes the worker once per delay, not each time.
-        let requested = scale.tick_not_before(self.woken_for);
+        let requested = scale.tick_not_before(self.sleep.woken_for);
         Some(if requested > tick { in_wheel.min(requested) } else { in_wheel })
     }
 

@@ -1,7 +1,7 @@
 //! Tests of the worker's steps, which they call one at a time with timeouts of their own.
 
 use super::look::DRAIN_CAP;
-use super::sweep::LOOKUPS_PER_PASS;
+use super::tidy::LOOKUPS_PER_PASS;
 use super::{Control, Ending, Shared, Worker, run_thread};
 use crate::base::sync::Arc;
 use crate::intake::shared::DEAD_ALLOWED;
@@ -35,8 +35,7 @@ fn worker_with<W: Exact>(wheel: W, limit: Option<usize>) -> Worker<W> {
     let scale = TickScale::new(NonZeroU64::new(TICK).unwrap());
     let (shared, table) = Shared::new(Timebase::starting_now(None), scale, limit, 8);
     let control = Arc::new(Control::new(shared));
-    let ending = Ending::of(control.clone());
-    Worker::new(control, table, wheel, None, Pace::OnCall, ending)
+    Worker::new(Ending(control), table, wheel, None, Pace::OnCall)
 }
 
 /// An owner, and the timeouts that were scheduled through it.
@@ -113,7 +112,7 @@ impl Producer {
 fn file_chunk(worker: &mut Worker<impl Exact>, id: usize) {
     let chunk = worker.chunks.get(id);
     let indices = chunk.map(|chunk| (0..SLOTS).map(|offset| chunk.index(offset)));
-    worker.near = indices.into_iter().flatten().collect();
+    worker.look.near = indices.into_iter().flatten().collect();
     worker.file_near();
 }
 
@@ -183,12 +182,12 @@ fn rule_04_a_sweep_drops_dead_entries_and_nothing_else() {
     b.schedule(1000);
     file_all(&mut worker);
     assert!(!worker.sweep());
-    assert!(!worker.sweeping, "no sweep was requested");
+    assert!(!worker.tidy.sweeping, "no sweep was requested");
     a.cancel(0..9990);
     b.cancel(900..1000);
-    assert!(worker.sweep() && worker.sweeping);
+    assert!(worker.sweep() && worker.tidy.sweeping);
     while worker.sweep() {}
-    assert!(!worker.sweeping);
+    assert!(!worker.tidy.sweeping);
     let left = all_due(&mut worker);
     assert_eq!((left.len(), a.named(&left), b.named(&left)), (910, 10, 900));
 }
@@ -204,12 +203,12 @@ fn rule_04_a_sweep_outrun_by_cancels_is_followed_by_another() {
     file_all(&mut worker);
     producer.cancel(EACH - 3000..2 * EACH);
     assert!(worker.sweep(), "the sweep has passed the first bucket");
-    assert!(worker.sweeping);
+    assert!(worker.tidy.sweeping);
     let sweeps = |worker: &Worker<Hashed>| worker.shared().counts.snapshot().sweeps;
     assert_eq!(sweeps(&worker), 0, "a sweep counts when it is complete");
     producer.cancel(0..EACH - 3000);
     assert!(worker.sweep(), "the sweep ends, and another one is needed");
-    assert!(!worker.sweeping && worker.shared().is_sweep_requested());
+    assert!(!worker.tidy.sweeping && worker.shared().is_sweep_requested());
     assert_eq!(sweeps(&worker), 1);
     while worker.sweep() {}
     assert!(worker.filing.next_expiry().is_none() && !worker.shared().is_sweep_requested());
@@ -311,11 +310,11 @@ fn rule_02_a_cancelled_next_timeout_is_replaced() {
     producer.schedule_at(1000, 2);
     file_all(&mut worker);
     assert!(worker.confirm_next());
-    let first = worker.confirmed;
+    let first = worker.sleep.confirmed;
     producer.cancel(1..2);
     assert!(worker.confirm_next());
-    assert_ne!(worker.confirmed, first);
-    assert_eq!(worker.confirmed.map(|due| due.token.index), Some(producer.index(0)));
+    assert_ne!(worker.sleep.confirmed, first);
+    assert_eq!(worker.sleep.confirmed.map(|due| due.token.index), Some(producer.index(0)));
 }
 
 /// A timeout is confirmed only for its own tick, and only while it is due in this tick.
@@ -388,7 +387,7 @@ fn rule_09_after_a_closing_in_the_middle_of_a_pass_the_overdue_are_filed() {
 fn closes_in_the_middle(wheel: impl Exact) {
     let mut worker = worker_on(wheel);
     let mut producer = Producer::of(&worker);
-    let control = worker.control.clone();
+    let control = worker.control.0.clone();
     producer.schedule_task(20, move || control.shared.gate.close());
     producer.schedule_at(20, 1);
     producer.schedule_at(DUE, 1);
@@ -408,7 +407,7 @@ fn closes_in_the_middle(wheel: impl Exact) {
 fn rule_06_a_wake_up_just_before_the_sleep_is_counted() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
-    let control = worker.control.clone();
+    let control = worker.control.0.clone();
     let alarm = &control.shared.alarm;
     let due = DUE << 20; // the clock does not reach it
     alarm.arm(due * TICK);
@@ -416,8 +415,8 @@ fn rule_06_a_wake_up_just_before_the_sleep_is_counted() {
     assert!(alarm.was_used(), "by the producer");
     assert!(worker.anything_sooner(due + 1));
     worker.disarm();
-    assert_eq!(worker.woken_for, due / 2 * TICK);
-    let tick = worker.woken_at.expect("the producer has used the alarm");
+    assert_eq!(worker.sleep.woken_for, due / 2 * TICK);
+    let tick = worker.sleep.woken_at.expect("the producer has used the alarm");
     assert_eq!(worker.wake_tick(tick), Some(tick + 1), "a second wake-up in this tick");
 }
 
@@ -426,10 +425,10 @@ fn rule_06_a_wake_up_just_before_the_sleep_is_counted() {
 fn rule_06_an_alarm_is_disarmed_if_the_worker_must_not_sleep() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
-    let control = worker.control.clone();
+    let control = worker.control.0.clone();
     producer.schedule_at(DUE / 2, 1);
     assert!(!worker.announce(DUE + 1), "a sooner timeout is queued");
-    assert!(!control.shared.alarm.is_armed() && worker.woken_at.is_none());
+    assert!(!control.shared.alarm.is_armed() && worker.sleep.woken_at.is_none());
     assert!(worker.announce(DUE / 2) && control.shared.alarm.is_armed());
 }
 
@@ -485,7 +484,7 @@ fn a_chunk_is_looked_at_few_times() {
     for tick in 1000..2000 {
         worker.take_in(0);
         ran += run_next(&mut worker, tick);
-        looked += usize::from(!worker.near.is_empty());
+        looked += usize::from(!worker.look.near.is_empty());
         worker.file_near();
         assert!(producer.queued() <= queued);
         queued = producer.queued();
@@ -822,7 +821,7 @@ fn a_worker_that_dies_leaves_a_closed_timer(panics_in_drop: bool, end: Phase) {
     let mut producers = Producer::two_of(&worker);
     producers[0].schedule(3);
     producers[1].schedule(2);
-    let control = worker.control.clone();
+    let control = worker.control.0.clone();
     if panics_in_drop {
         control.shared.gate.close();
     }

@@ -1,18 +1,18 @@
 use super::*;
-use crate::intake::Shared;
 use std::sync::mpsc;
 use std::time::Duration;
 
 /// To take out millions of timeouts takes a second. Only a stop waits for it, up to its limit.
 #[test]
 fn rule_09_only_a_stop_waits_while_the_slots_are_emptied() {
-    let progress = &Progress::<u32>::new(Shared::<()>::of_this_thread(None, 8).0.gate.clone());
+    let gate = &Shared::of_this_thread(None, 8).0.gate.clone();
+    let progress = &Progress::<u32>::new();
     let (begin, has_begun) = mpsc::channel();
     let (go_on, may_go_on) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
-        progress.gate.close();
+        gate.close();
         let emptier = scope.spawn(move || {
-            progress.finish(|_| {
+            progress.finish(gate, |_| {
                 begin.send(()).unwrap();
                 may_go_on.recv().unwrap();
                 vec![1, 2]
@@ -24,7 +24,7 @@ fn rule_09_only_a_stop_waits_while_the_slots_are_emptied() {
             let polled = progress.poll_finished(&mut None, Waker::noop());
             assert!(!progress.is_finished() && polled.is_none());
             assert!(progress.wait_finished(Some(Instant::now())).is_none());
-            assert!(progress.cancel().is_empty());
+            assert!(progress.cancel(gate).is_empty());
             call.send(()).unwrap();
         });
         let in_time = called.recv_timeout(Duration::from_secs(60));
