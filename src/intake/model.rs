@@ -5,7 +5,8 @@
 use super::shared::SharedRef;
 use super::slot::Runs;
 use super::{
-    Cancel, Chunk, Claim, FreeSlots, Moved, Owner, Phase, Pin, Shared, Slot, WorkerTable, is_look,
+    Cancel, Chunk, Claim, FreeSlots, Moved, Owner, Phase, Pin, Shared, Slot, TakenBack,
+    WorkerTable, is_look,
 };
 use crate::base::sync::{Arc, Ordering, check, check_up_to, fence, spawn, turn};
 use crate::time::Timebase;
@@ -53,7 +54,7 @@ fn reschedule(handle: &Handle, deadline: u64) -> Result<Moved, Phase> {
 /// Cancels a timeout and drops the handle. Returns the payload if the cancel won.
 fn cancel(handle: Handle) -> Option<u32> {
     match ManuallyDrop::into_inner(handle).cancel() {
-        Cancel::Won { payload, .. } => Some(payload),
+        Cancel::Won(TakenBack { payload, .. }) => Some(payload),
         Cancel::Denied(_) | Cancel::Lost => None,
     }
 }
@@ -62,7 +63,7 @@ fn cancel(handle: Handle) -> Option<u32> {
 /// whether the slot is Free now.
 fn cancel_in(slot: &Slot<u32>) -> (Option<u32>, bool) {
     match slot.cancel() {
-        Cancel::Won { payload, .. } => (Some(payload), slot.unpin(2)),
+        Cancel::Won(TakenBack { payload, .. }) => (Some(payload), slot.unpin(2)),
         Cancel::Denied(_) | Cancel::Lost => (None, slot.unpin(1)),
     }
 }
@@ -247,7 +248,7 @@ fn rule_01_reschedule_against_file_claim_and_cancel() {
                 };
                 let canceller = cancels.then(|| {
                     let slot = slot.clone();
-                    spawn(move || matches!(slot.cancel(), Cancel::Won { .. }))
+                    spawn(move || matches!(slot.cancel(), Cancel::Won(_)))
                 });
                 let mut entries = Entries::default();
                 entries.file(&slot);
@@ -419,7 +420,7 @@ fn rule_01_cancel_against_a_run_that_goes_on() {
             let canceller = {
                 let slot = slot.clone();
                 spawn(move || match slot.cancel() {
-                    Cancel::Won { payload, .. } => (payload, false),
+                    Cancel::Won(TakenBack { payload, .. }) => (payload, false),
                     Cancel::Denied(repeats) => {
                         assert!(!repeats, "it has not gone on");
                         (0, true)
@@ -472,7 +473,7 @@ fn rule_01_cancel_against_a_job_that_ends() {
             let cancels = [(); 2].map(|()| {
                 let slot = slot.clone();
                 spawn(move || match slot.cancel() {
-                    Cancel::Won { .. } => panic!("it runs"),
+                    Cancel::Won(_) => panic!("it runs"),
                     Cancel::Denied(repeats) => usize::from(repeats),
                     Cancel::Lost => 0,
                 })
@@ -920,7 +921,7 @@ fn rule_01_admission_against_a_run_and_a_close() {
             let closed = owner.home.timer.gate.is_closed();
             let taken = if closed { handle.take_back() } else { None };
             std::mem::forget(owner);
-            taken.map(|taken| taken.has_run)
+            taken.map(|_| handle.slot().has_gone_on())
         });
         turn();
         let ran = chunk.slots().position(|slot| {

@@ -206,7 +206,7 @@ impl<P: Payload> Pin<P> {
     #[inline]
     pub(crate) fn cancel(&self) -> Cancel<P> {
         let cancel = self.slot().cancel();
-        if let Cancel::Won { .. } = cancel {
+        if let Cancel::Won(_) = cancel {
             self.take_live_pin();
         }
         cancel

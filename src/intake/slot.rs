@@ -201,20 +201,17 @@ pub(crate) struct Claimed<P> {
     pub(crate) deadline: u64,
 }
 
-/// A pending timeout that was taken back. Its payload and its live pin belong to the caller.
+/// A timeout that was taken before its end. Its payload and its live pin belong to the caller.
 pub(crate) struct TakenBack<P> {
     pub(crate) payload: P,
-    /// Whether it had an entry in the wheel.
+    /// Whether it leaves a dead entry in the wheel.
     pub(crate) filed: bool,
-    /// Whether it has run and gone on. Its admission can then not be undone.
-    pub(crate) has_run: bool,
 }
 
 /// The result of a cancel.
 pub(crate) enum Cancel<P> {
-    /// The cancel won. The payload and the live pin belong to the caller. If `filed`, the timeout
-    /// leaves a dead entry in the wheel.
-    Won { payload: P, filed: bool },
+    /// The cancel won.
+    Won(TakenBack<P>),
     /// The task is running, and its timeout will not go on. The value is true if it repeats.
     Denied(bool),
     /// The timeout had ended, or an earlier cancel was denied.
@@ -365,33 +362,22 @@ impl<P> Slot<P> {
         let _ = self.tag.fetch_update(relaxed, relaxed, |tag| Some(change(tag)));
     }
 
-    /// Moves New to Filed. Returns the deadline and the version for the entry, which the caller
-    /// inserts. The version is read after the move: before it, the version could still be that of the
-    /// slot's previous timeout, and the entry would be dead.
-    #[inline]
-    pub(crate) fn file(&self) -> Option<(u64, u16)> {
-        let mut state = self.load();
-        while state.is(Phase::New) {
-            match self.exchange(state, state.with(Phase::Filed)) {
-                Ok(()) => return Some((state.deadline(), self.version())),
-                Err(now) => state = now,
-            }
-        }
-        None
+    /// Moves the phase as `to` says, which is asked again if another thread was first. Returns the state before, or the
+    /// state that `to` denies to change.
+    #[inline(always)]
+    fn change(&self, to: impl Fn(State) -> Option<Phase>) -> Result<State, State> {
+        self.change_from(self.load(), to)
     }
 
-    /// Ends a pending timeout. Its payload and its live pin then belong to the caller.
-    #[inline]
-    fn end_pending(&self, end: Phase) -> Result<(P, State), State> {
-        self.end_in_place(end).map(|was| (self.take(), was))
-    }
-
-    /// Like `end_pending`, but leaves the payload in the cell.
-    #[inline]
-    fn end_in_place(&self, end: Phase) -> Result<State, State> {
-        let mut state = self.load();
-        while state.is_pending() {
-            match self.exchange(state, state.with(end)) {
+    /// Like `change`. The caller has loaded the state.
+    #[inline(always)]
+    fn change_from(
+        &self,
+        mut state: State,
+        to: impl Fn(State) -> Option<Phase>,
+    ) -> Result<State, State> {
+        while let Some(phase) = to(state) {
+            match self.exchange(state, state.with(phase)) {
                 Ok(()) => return Ok(state),
                 Err(now) => state = now,
             }
@@ -399,21 +385,33 @@ impl<P> Slot<P> {
         Err(state)
     }
 
+    /// Moves New to Filed. Returns the deadline and the version for the entry, which the caller
+    /// inserts. The version is read after the move: before it, the version could still be that of the
+    /// slot's previous timeout, and the entry would be dead.
+    #[inline]
+    pub(crate) fn file(&self) -> Option<(u64, u16)> {
+        let was = self.change(|state| state.is(Phase::New).then_some(Phase::Filed)).ok()?;
+        Some((was.deadline(), self.version()))
+    }
+
+    /// The caller has ended the timeout, which `was` pending.
+    #[inline]
+    fn taken(&self, was: State) -> TakenBack<P> {
+        TakenBack { payload: self.take(), filed: was.is(Phase::Filed) }
+    }
+
     /// Cancels: New or Filed -> Cancelled, or Running -> Denied.
     #[inline]
     pub(super) fn cancel(&self) -> Cancel<P> {
-        loop {
-            match self.end_pending(Phase::Cancelled) {
-                Ok((payload, was)) => {
-                    return Cancel::Won { payload, filed: was.is(Phase::Filed) };
-                }
-                Err(state) if state.is(Phase::Running) && !self.runs_once() => {
-                    if self.exchange(state, state.with(Phase::Denied)).is_ok() {
-                        return Cancel::Denied(self.repeats());
-                    }
-                }
-                Err(_) => return Cancel::Lost,
-            }
+        let was = self.change(|state| match state {
+            _ if state.is_pending() => Some(Phase::Cancelled),
+            _ if state.is(Phase::Running) && !self.runs_once() => Some(Phase::Denied),
+            _ => None,
+        });
+        match was {
+            Ok(was) if was.is_pending() => Cancel::Won(self.taken(was)),
+            Ok(_) => Cancel::Denied(self.repeats()),
+            Err(_) => Cancel::Lost,
         }
     }
 
@@ -421,7 +419,7 @@ impl<P> Slot<P> {
     /// `tick_start`.
     #[inline]
     pub(super) fn claim(&self, version: u16, tick_start: u64) -> Claim<Claimed<P>> {
-        let mut state = self.load();
+        let state = self.load();
         let tag = self.tag.load(Ordering::Relaxed);
         if version_of(tag) != version {
             return Claim::Dead;
@@ -430,25 +428,21 @@ impl<P> Slot<P> {
             // Set while the timeout is pending, so that it is constant during the run.
             self.retag(|tag| if tag & GONE_ON == 0 { tag } else { tag | REPEATS });
         }
-        while state.is_pending() {
-            if state.rounded() > tick_start {
-                return Claim::NotYet { deadline: state.deadline(), filed: state.is(Phase::Filed) };
+        let is_due = |state: State| state.is_pending() && state.rounded() <= tick_start;
+        match self.change_from(state, |state| is_due(state).then_some(Phase::Running)) {
+            Ok(was) => Claim::Due(Claimed { payload: self.take(), deadline: was.rounded() }),
+            Err(state) if state.is_pending() => {
+                Claim::NotYet { deadline: state.deadline(), filed: state.is(Phase::Filed) }
             }
-            match self.exchange(state, state.with(Phase::Running)) {
-                Ok(()) => {
-                    return Claim::Due(Claimed { payload: self.take(), deadline: state.rounded() });
-                }
-                Err(now) => state = now,
-            }
+            Err(_) => Claim::Dead,
         }
-        Claim::Dead
     }
 
     /// Ends a pending timeout for a stop, as Returned or Cancelled. If it does, its live pin and its payload, which
     /// stays in the cell, then belong to the caller.
     #[inline]
     pub(super) fn empty(&self, end: Phase) -> bool {
-        self.end_in_place(end).is_ok()
+        self.change(|state| state.is_pending().then_some(end)).is_ok()
     }
 
     /// The payload of a timeout that was emptied. Only its `Emptied` calls it, at its end.
@@ -471,10 +465,8 @@ impl<P> Slot<P> {
     /// Takes back a timeout that was armed, or went on, while its timer was closed. `None` if a stop, a
     /// cancel or a run was first.
     pub(super) fn take_back(&self) -> Option<TakenBack<P>> {
-        let (payload, was) = self.end_pending(Phase::Cancelled).ok()?;
-        // Read after the exchange, whose acquire pairs with the release of `go_on`.
-        let has_run = self.tag.load(Ordering::Relaxed) & GONE_ON != 0;
-        Some(TakenBack { payload, filed: was.is(Phase::Filed), has_run })
+        let was = self.change(|state| state.is_pending().then_some(Phase::Cancelled)).ok()?;
+        Some(self.taken(was))
     }
 
     /// The deadline of the pending timeout that an entry of this version stands for. `None` if the
@@ -549,18 +541,15 @@ impl<P> Slot<P> {
     /// (invariant 6).
     #[inline]
     pub(super) fn finish(&self) {
-        let mut state = self.load();
         if self.runs_once() {
-            return self.state.store(state.with(Phase::Expired).0, Ordering::Release);
+            let end = self.load().with(Phase::Expired);
+            return self.state.store(end.0, Ordering::Release);
         }
-        while state.phase().runs() {
+        let end_of = |state: State| {
             let cancelled = state.is(Phase::Denied) && self.repeats();
-            let end = if cancelled { Phase::Cancelled } else { Phase::Expired };
-            match self.exchange(state, state.with(end)) {
-                Ok(()) => return,
-                Err(now) => state = now,
-            }
-        }
+            if cancelled { Phase::Cancelled } else { Phase::Expired }
+        };
+        let _ = self.change(|state| state.phase().runs().then(|| end_of(state)));
     }
 
     /// Ends the last run of a runner that has the live pin, and removes this pin. Returns true if the
@@ -578,29 +567,19 @@ impl<P> Slot<P> {
     /// Returns whether a run that waited in an executor must not begin, because a cancel returned true
     /// meanwhile. Moves Denied -> Cancelled in this case.
     pub(super) fn withdraw(&self) -> bool {
-        let state = self.load();
-        let withdrawn = state.is(Phase::Denied) && self.repeats();
-        withdrawn && self.exchange(state, state.with(Phase::Cancelled)).is_ok()
+        let withdrawn = |state: State| state.is(Phase::Denied) && self.repeats();
+        self.change(|state| withdrawn(state).then_some(Phase::Cancelled)).is_ok()
     }
 
     /// Cancels a timeout whose runner does not run the payload, or has run it and must not put it back:
     /// Running or Denied -> Cancelled.
     pub(super) fn abandon(&self) -> bool {
-        let mut state = self.load();
-        while state.phase().runs() {
-            match self.exchange(state, state.with(Phase::Cancelled)) {
-                Ok(()) => return true,
-                Err(now) => state = now,
-            }
-        }
-        false
+        self.change(|state| state.phase().runs().then_some(Phase::Cancelled)).is_ok()
     }
 
     /// Cancels a returned timeout that no caller will collect: Returned -> Cancelled.
     pub(crate) fn cancel_returned(&self) -> bool {
-        let state = self.load();
-        let returned = state.is(Phase::Returned);
-        returned && self.exchange(state, state.with(Phase::Cancelled)).is_ok()
+        self.change(|state| state.is(Phase::Returned).then_some(Phase::Cancelled)).is_ok()
     }
 
     /// Adds a pin. The caller already has one.

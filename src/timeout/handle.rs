@@ -90,7 +90,7 @@ impl Timeout {
     #[inline]
     pub fn cancel(&self) -> bool {
         match self.0.cancel() {
-            Cancel::Won { payload, filed } => {
+            Cancel::Won(TakenBack { payload, filed }) => {
                 self.count_cancelled(filed);
                 self.tell_cancelled(payload);
                 true
@@ -102,7 +102,7 @@ impl Timeout {
 
     /// Cancels the timeout like [`cancel`](Self::cancel), and drops the task without its callback.
     pub(crate) fn discard(&self) {
-        if let Cancel::Won { payload, filed } = self.0.cancel() {
+        if let Cancel::Won(TakenBack { payload, filed }) = self.0.cancel() {
             self.count_cancelled(filed);
             if catch_panic::panics(|| drop(payload)) {
                 self.0.chunk().timer.task_panicked();

@@ -61,7 +61,7 @@ impl Internal {
 
     /// Cancels the timeout, unless it runs or has ended.
     pub(crate) fn cancel(&self) {
-        let Some(TakenBack { payload, filed, .. }) = self.0.take_back() else { return };
+        let Some(TakenBack { payload, filed }) = self.0.take_back() else { return };
         let timer = &self.0.pin().chunk().timer;
         timer.count(|Counts { internals, .. }| {
             internals.cancelled.add_shared(1);

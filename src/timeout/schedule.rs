@@ -168,7 +168,7 @@ pub(super) fn refused<T>(
 #[cold]
 fn take_back<T: TimerTask>(timeout: Timeout) -> Result<Timeout, ScheduleError<T>> {
     let Some(taken) = timeout.take_back() else { return Ok(timeout) };
-    if taken.has_run {
+    if timeout.pin().slot().has_gone_on() {
         timeout.cancel_late(taken);
         return Ok(timeout);
     }

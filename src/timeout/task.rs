@@ -4,7 +4,7 @@ use super::handle::Timeout;
 use super::next::Next;
 use super::payload::{Erased, Stored};
 use super::run::Run;
-use crate::intake::{Cancel, Pin};
+use crate::intake::{Cancel, Pin, TakenBack};
 use std::any::{Any, TypeId};
 use std::fmt;
 
@@ -338,7 +338,7 @@ impl Timeout {
     /// ```
     pub fn cancel_and_take(&self) -> Option<Task> {
         match self.pin().cancel() {
-            Cancel::Won { payload, filed } => {
+            Cancel::Won(TakenBack { payload, filed }) => {
                 self.count_cancelled(filed);
                 Some(Task(payload))
             }
