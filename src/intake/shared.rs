@@ -16,7 +16,7 @@ use super::table::{Table, WorkerTable};
 use crate::base::logging::warning;
 use crate::base::spread::core_count;
 use crate::base::sync::{Arc, AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
-use crate::metrics::Counts;
+use crate::metrics::{Count, Counts, Tally};
 use crate::time::Timebase;
 use crate::time::tick::{DEADLINE_STEP, TickScale};
 use crate::wheel::is_sweep_worth_it;
@@ -130,6 +130,15 @@ impl<T> Link<T> {
         if let Some(shared) = self.shared() {
             count(&shared.counts);
         }
+    }
+
+    /// Adds one to a count that threads share, and returns the count, or 0 if nobody can ask for it any more.
+    #[cold]
+    pub(crate) fn count_in(&self, tally: fn(&Counts) -> &Tally, pick: fn(&Tally) -> &Count) -> u64 {
+        let Some(shared) = self.shared() else { return 0 };
+        let count = pick(tally(&shared.counts));
+        count.add_shared(1);
+        count.get()
     }
 
     /// Counts a panic of user code.

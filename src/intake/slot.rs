@@ -483,7 +483,7 @@ impl<P> Slot<P> {
     pub(crate) fn push_back(&self, deadline: u64) -> bool {
         let state = self.load();
         let to = State::new(state.phase(), deadline);
-        let later = state.is_pending() && to.rounded() >= state.rounded();
+        let later = state.is_pending() && to.0 >= state.0; // of one phase
         later && self.exchange(state, to).is_ok()
     }
 

@@ -1,4 +1,4 @@
-//! The handle to a timeout.
+//! The handles to a timeout: that of users, the guard that cancels, and that of the crate's own timeouts.
 //!
 //! The phases of a timeout are in `intake/slot.rs`. A handle pins its slot until it is dropped, so it
 //! never finds another timeout there.
@@ -10,6 +10,7 @@ use crate::base::catch_panic;
 use crate::base::logging::warning;
 use crate::intake::shared::Gate;
 use crate::intake::{Cancel, Moved, Phase, Pin, Slot, TakenBack};
+use crate::metrics::{Count, Tally};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::time::{Duration, Instant};
@@ -116,12 +117,9 @@ impl Timeout {
     pub(super) fn count_cancelled(&self, filed: bool) {
         let timer = &self.0.chunk().timer;
         timer.gate.ended(1);
-        let died = this_thread::count(timer, |counter| {
-            counter.add(|tally| &tally.cancelled);
-            if filed { counter.add(|tally| &tally.died).get() } else { 0 }
-        });
+        this_thread::count(timer, |tally| &tally.cancelled);
         if filed {
-            timer.entry_died(died);
+            timer.entry_died(this_thread::count(timer, |tally| &tally.died));
         }
     }
 
@@ -209,49 +207,56 @@ impl Timeout {
     /// Moves the deadline to a time of the timer's own count.
     #[inline(always)]
     pub(crate) fn reschedule_to(&self, deadline: u64) -> Result<(), RescheduleError> {
-        self.move_to(deadline, |moved| {
-            let died = this_thread::count(&self.0.chunk().timer, |counter| {
-                counter.add(|tally| &tally.rescheduled);
-                if moved == Moved::LeftEntry { counter.add(|tally| &tally.died).get() } else { 0 }
-            });
-            if moved == Moved::LeftEntry {
-                self.0.chunk().timer.entry_died(died);
-            }
-        })
-    }
-
-    /// Moves the deadline. Calls `count` with the effect before it announces the slot.
-    #[inline(always)]
-    pub(super) fn move_to(
-        &self,
-        deadline: u64,
-        count: impl FnOnce(Moved),
-    ) -> Result<(), RescheduleError> {
         // Tried first, because most timeouts are pushed back.
         if !self.gate().is_closed() && self.slot().push_back(deadline) {
-            count(Moved::Deadline);
+            this_thread::count(&self.0.chunk().timer, |tally| &tally.rescheduled);
             return Ok(());
         }
-        self.move_anywhere(deadline, count)
+        self.reschedule_otherwise(deadline)
     }
 
     #[cold]
     #[inline(never)]
-    fn move_anywhere(
-        &self,
-        deadline: u64,
-        count: impl FnOnce(Moved),
-    ) -> Result<(), RescheduleError> {
+    fn reschedule_otherwise(&self, deadline: u64) -> Result<(), RescheduleError> {
+        let (moved, timer) = (self.move_to(deadline)?, &self.0.chunk().timer);
+        this_thread::count(timer, |tally| &tally.rescheduled);
+        if moved == Moved::LeftEntry {
+            timer.entry_died(this_thread::count(timer, |tally| &tally.died));
+        }
+        Ok(())
+    }
+
+    /// Moves the deadline. The caller counts that.
+    fn move_to(&self, deadline: u64) -> Result<Moved, RescheduleError> {
         if self.gate().is_closed() && !self.slot().phase().has_ended() {
             return Err(RescheduleError::Stopped);
         }
         let deadline = self.gate().not_overdue(deadline);
         let moved = self.slot().reschedule(deadline).map_err(why_not)?;
-        count(moved);
         if moved != Moved::Deadline {
             self.0.chunk().announce_moved(deadline);
         }
-        Ok(())
+        Ok(moved)
+    }
+
+    /// Turns the handle into a guard that cancels the timeout when it is dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let timer = wheelwork::HashedWheelTimer::new()?;
+    /// {
+    ///     let _deadline = timer
+    ///         .new_timeout(|| eprintln!("the request takes too long"), Duration::from_secs(5))?
+    ///         .cancel_on_drop();
+    ///     // handle the request
+    /// }
+    /// assert_eq!(timer.pending_timeouts(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn cancel_on_drop(self) -> CancelOnDrop {
+        CancelOnDrop(Some(self))
     }
 
     /// The present instant by the timer's clock.
@@ -339,6 +344,91 @@ impl fmt::Debug for Timeout {
             };
         }
         out.finish()
+    }
+}
+
+/// Cancels its timeout when it is dropped. Created by [`Timeout::cancel_on_drop`].
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # let timer = wheelwork::HashedWheelTimer::new()?;
+/// let guard = timer.new_timeout(|| (), Duration::from_secs(30))?.cancel_on_drop();
+/// assert!(guard.timeout().is_some_and(|timeout| timeout.is_pending()));
+/// drop(guard);
+/// assert_eq!(timer.pending_timeouts(), 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "dropping the guard cancels the timeout"]
+pub struct CancelOnDrop(Option<Timeout>);
+
+impl CancelOnDrop {
+    /// Gives the handle back without cancelling the timeout.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let timer = wheelwork::HashedWheelTimer::new()?;
+    /// let guard = timer.new_timeout(|| (), Duration::from_secs(30))?.cancel_on_drop();
+    /// let timeout = guard.disarm().expect("it is armed"); // it shall expire after all
+    /// assert!(timeout.is_pending());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn disarm(mut self) -> Option<Timeout> {
+        self.0.take()
+    }
+
+    /// The guarded timeout.
+    pub fn timeout(&self) -> Option<&Timeout> {
+        self.0.as_ref()
+    }
+}
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        if let Some(timeout) = &self.0 {
+            timeout.cancel();
+        }
+    }
+}
+
+/// The handle to an internal timeout (see `schedule`). Dropping it detaches the timeout.
+pub(crate) struct Internal(pub(super) Timeout);
+
+impl Internal {
+    /// Whether the timeout has not ended yet. Its task may be running.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.0.deadline().is_some()
+    }
+
+    /// Cancels the timeout, unless it runs or has ended.
+    pub(crate) fn cancel(&self) {
+        let Some(TakenBack { payload, filed }) = self.0.take_back() else { return };
+        self.count(|tally| &tally.cancelled);
+        if filed {
+            self.entry_died();
+        }
+        self.0.tell_cancelled(payload);
+    }
+
+    /// Moves the deadline. False if the timeout runs or has ended, or if the timer is stopped.
+    pub(crate) fn reschedule_at(&self, deadline: Instant) -> bool {
+        let moved = self.0.move_to(self.0.gate().time.nanos_at(deadline));
+        if moved == Ok(Moved::LeftEntry) {
+            self.entry_died();
+        }
+        moved.is_ok()
+    }
+
+    fn count(&self, pick: fn(&Tally) -> &Count) -> u64 {
+        self.0.0.chunk().timer.count_in(|counts| &counts.internals, pick)
+    }
+
+    fn entry_died(&self) {
+        self.0.0.chunk().timer.entry_died(self.count(|tally| &tally.died));
     }
 }
 

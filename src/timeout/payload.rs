@@ -11,10 +11,10 @@
 //! 3. Threads may share an `Erased` even if they may not share its task. So no method that borrows the
 //!    `Erased` reads the task.
 
-use super::next::Next;
 use crate::intake::{self, Chunk, Pin};
 use std::any::{Any, TypeId};
 use std::mem::{ManuallyDrop, MaybeUninit};
+use std::time::Instant;
 
 /// What all parts of one timer share.
 pub(crate) type Shared = intake::Shared<Chunk<Erased>>;
@@ -37,13 +37,27 @@ struct Words(MaybeUninit<usize>, MaybeUninit<usize>);
 /// The box of a large task. It knows whether it is empty only by invariant 1, so that it takes no more memory than the task.
 type Boxed<T> = Box<MaybeUninit<T>>;
 
+/// What a run gives: the task and when it runs again, or `None`.
+pub(super) type Again<T> = Option<(T, When)>;
+
+/// When a timeout runs again.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum When {
+    /// This many nanoseconds after the run.
+    After(u64),
+    /// At this instant, but not before the next tick.
+    At(Instant),
+    /// Within the worker's present pass, in the order of all due timeouts.
+    Missed(Instant),
+}
+
 /// A task, as its timeout uses it. Each `TimerTask` is one (see `task`).
 pub(super) trait Stored: Send + Sized + 'static {
     /// [`Kind::only_wakes`](super::task::Kind::only_wakes).
     const ONLY_WAKES: bool;
 
     /// Runs the task of the timeout with this pin.
-    fn run(self, pin: &Pin<Erased>) -> Next<Self>;
+    fn run(self, pin: &Pin<Erased>) -> Again<Self>;
 
     /// Calls the task's cancelled callback.
     fn cancelled(self, pin: &Pin<Erased>);
@@ -54,7 +68,7 @@ pub(crate) struct Calls {
     /// The type of the task.
     task_type: fn() -> TypeId,
     type_name: fn() -> &'static str,
-    run: unsafe fn(Words, &Pin<Erased>) -> Next<Erased>,
+    run: unsafe fn(Words, &Pin<Erased>) -> Again<Erased>,
     cancelled: unsafe fn(Words, &Pin<Erased>),
     give: unsafe fn(Words, &mut dyn Any) -> Result<(), Erased>,
     discard: unsafe fn(Words),
@@ -118,7 +132,7 @@ impl Erased {
     }
 
     #[inline]
-    pub(super) fn run(self, pin: &Pin<Erased>) -> Next<Erased> {
+    pub(super) fn run(self, pin: &Pin<Erased>) -> Again<Erased> {
         let this = ManuallyDrop::new(self);
         // SAFETY: invariants 1 and 2; `this` is not dropped.
         unsafe { (this.calls.run)(this.words, pin) }
@@ -174,20 +188,21 @@ impl Calls {
 //
 // The words hold a task of type `T`, itself or in a box, and no other code takes it out again.
 
-unsafe fn run<T: Stored>(words: Words, pin: &Pin<Erased>) -> Next<Erased> {
+unsafe fn run<T: Stored>(words: Words, pin: &Pin<Erased>) -> Again<Erased> {
     if const { Words::fit::<T>() } {
         // SAFETY: the caller's promise; a task that fits is stored itself.
         let task = unsafe { words.take::<T>() };
-        return task.run(pin).map(Erased::holding);
+        return task.run(pin).map(|(task, when)| (Erased::holding(task), when));
     }
     // SAFETY: the caller's promise; a task that does not fit is in a box.
     let mut boxed = unsafe { words.take::<Boxed<T>>() };
     // SAFETY: the box is not empty (invariant 1). From here on it is, until the task is put back.
     let task = unsafe { boxed.assume_init_read() };
-    task.run(pin).map(|task| {
+    task.run(pin).map(|(task, when)| {
         boxed.write(task);
         // SAFETY: the task is in its box again.
-        unsafe { Erased::of_words::<T>(Words::holding(boxed)) }
+        let task = unsafe { Erased::of_words::<T>(Words::holding(boxed)) };
+        (task, when)
     })
 }
 

@@ -6,9 +6,8 @@
 //! After a stall, `MissedTickBehavior` decides: `Burst` runs all missed runs at once, `BurstUpTo` does so unless
 //! there are too many, `Delay` skips them and counts from now, and `Skip` skips them and keeps the schedule.
 
-use super::next::Next;
 use super::run::Run;
-use super::task::TimerTask;
+use super::task::{Next, TimerTask};
 use crate::time::tick::{DEADLINE_STEP, next_beat};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};

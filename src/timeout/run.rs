@@ -1,8 +1,7 @@
 //! The run of a task, on the worker or on an executor, and how its timeout goes on afterwards.
 
 use super::handle::Timeout;
-use super::next::When;
-use super::payload::{Erased, Link};
+use super::payload::{Again, Erased, Link, When};
 use crate::base::catch_panic;
 use crate::base::logging::warning;
 use crate::intake::shared::Gate;
@@ -143,12 +142,11 @@ fn gate_of(runner: &Runner<Erased>) -> &Gate {
 
 /// Runs the task. Returns it with the time of its next run, if there is one.
 #[inline]
-fn run(pin: &Pin<Erased>, task: Erased) -> Option<(Erased, When)> {
-    let Some(next) = catch_panic::contained(|| task.run(pin)) else {
+fn run(pin: &Pin<Erased>, task: Erased) -> Again<Erased> {
+    catch_panic::contained(|| task.run(pin)).unwrap_or_else(|| {
         task_panicked(pin);
-        return None;
-    };
-    next.into_parts()
+        None
+    })
 }
 
 #[cold]

@@ -1,12 +1,22 @@
 //! Scheduling on the calling thread: arms a slot under a deadline, announces it, and takes it back if the
 //! timer was closed meanwhile. `time/timebase` computes the deadline from a delay, and the worker the tick from
 //! the deadline.
+//!
+//! **Internal timeouts** are those that the crate schedules for itself. The idle manager uses them.
+//! Users do not see them: no limit refuses one, no count and no metric includes it, and no stop returns
+//! it. When the timer ends, the worker's thread cancels them after it has reported the end, because a stop must not
+//! wait for their tasks.
+//!
+//! All internal timeouts of a timer have one owner, which belongs to no thread. Their chunks mark them
+//! as internal, so they cost the users' timeouts nothing. A lock guards the owner. It may be
+//! taken under a lock of the layers above. No task runs or is dropped under it.
 
 use super::error::{RefusalReason, ScheduleError};
-use super::handle::Timeout;
+use super::handle::{Internal, Timeout};
 use super::payload::{Erased, Link};
 use super::task::TimerTask;
 use super::this_thread::with_owner;
+use crate::base::sync::Mutex;
 use crate::intake::{MAX_CHUNKS, Owner, Pin, Runs, SLOTS};
 use crate::metrics::{Count, Tally};
 
@@ -88,7 +98,7 @@ fn schedule_without_owner<T: TimerTask>(
 }
 
 /// Schedules through `owner`.
-pub(super) fn schedule_in<T: TimerTask>(
+fn schedule_in<T: TimerTask>(
     owner: &mut Owner<Erased>,
     task: T,
     deadline: u64,
@@ -145,7 +155,7 @@ fn arm<T: TimerTask>(
 
 /// Refuses a task that has not run: gives its permit back, and counts that.
 #[cold]
-pub(super) fn refused<T>(
+fn refused<T>(
     timer: &Link,
     internal: bool,
     task: T,
@@ -175,6 +185,38 @@ fn take_back<T: TimerTask>(timeout: Timeout) -> Result<Timeout, ScheduleError<T>
     let chunk = timeout.pin().chunk();
     let task = taken.payload.into_type();
     Err(refused(&chunk.timer, chunk.internal, task, |tally| &tally.taken_back))
+}
+
+/// The internal timeouts of one timer: their owner. `None` before the first timeout and after the end.
+pub(crate) struct Internals(Mutex<Option<Owner<Erased>>>);
+
+impl Internals {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    pub(crate) fn schedule<T: TimerTask>(
+        &self,
+        timer: &Link,
+        task: T,
+        deadline: u64,
+        admit: Admit,
+    ) -> Result<Internal, ScheduleError<T>> {
+        let mut owner = self.0.lock();
+        if owner.is_none() && !timer.gate.is_closed() {
+            *owner = timer.shared().and_then(|shared| Owner::of_internals(&shared));
+        }
+        match &mut *owner {
+            Some(owner) => schedule_in(owner, task, deadline, admit).map(Internal),
+            None => Err(refused(timer, true, task, |tally| &tally.rejected)),
+        }
+    }
+
+    /// Drops their owner. The worker's thread calls it after the timer has ended.
+    pub(crate) fn end(&self) {
+        let owner = self.0.lock().take();
+        drop(owner); // the lock is released
+    }
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]

@@ -1,12 +1,13 @@
 //! Tasks: the trait that users implement, closures as tasks, and the type-erased task that `stop` returns.
 
 use super::handle::Timeout;
-use super::next::Next;
-use super::payload::{Erased, Stored};
+use super::payload::{Again, Erased, Stored, When};
 use super::run::Run;
 use crate::intake::{Cancel, Pin, TakenBack};
+use crate::time::tick::nanos;
 use std::any::{Any, TypeId};
 use std::fmt;
+use std::time::{Duration, Instant};
 
 /// A task: the code that a timeout runs when it expires. Every `FnOnce() + Send + 'static` closure
 /// is one. A closure takes no argument and returns nothing: end it with `;`. A closure that takes its
@@ -119,12 +120,73 @@ impl Kind {
     pub(crate) const WAKE: Self = Self { runs_once: true, only_wakes: true };
 }
 
+/// The result of a run: the timeout ends, or it goes on and runs again. Returned by
+/// [`TimerTask::run`](crate::TimerTask::run).
+///
+/// The next run cannot begin before this one has returned, so runs of one timeout never overlap.
+///
+/// # Examples
+///
+/// ```
+/// # use std::{sync::mpsc, time::Duration};
+/// # use wheelwork::{HashedWheelTimer, ManualClock, Next, Run, TimerTask};
+/// struct Countdown(u32, mpsc::Sender<u32>);
+///
+/// impl TimerTask for Countdown {
+///     fn run(mut self, _run: &Run<'_>) -> Next<Self> {
+///         self.0 -= 1;
+///         let _ = self.1.send(self.0);
+///         if self.0 > 0 { Next::after(self, Duration::from_secs(1)) } else { Next::done() }
+///     }
+/// }
+///
+/// let clock = ManualClock::new();
+/// let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+/// let (sender, left) = mpsc::channel();
+/// timer.new_timeout(Countdown(3, sender), Duration::from_secs(1))?;
+/// clock.advance_through(Duration::from_secs(3));
+/// assert_eq!(left.iter().collect::<Vec<_>>(), [2, 1, 0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "a run returns whether its timeout goes on"]
+pub struct Next<T>(pub(super) Again<T>);
+
+impl<T> Next<T> {
+    /// Ends the timeout: it has expired.
+    pub fn done() -> Self {
+        Self(None)
+    }
+
+    /// Runs `task` again, `delay` after the end of this run. The timeout and its handles stay the
+    /// same, and nothing is allocated. [`Duration::ZERO`] means the next tick.
+    ///
+    /// If the timeout was cancelled during this run, it is cancelled now: the task's
+    /// [`cancelled`](crate::TimerTask::cancelled) callback is called on this thread. If the timer was stopped
+    /// during this run, `stop` returns the timeout, unless the run has outlasted the end of the timer, on an
+    /// executor. The timeout is then cancelled too, and if the timer's clock panics at the end of the run.
+    pub fn after(task: T, delay: Duration) -> Self {
+        Self(Some((task, When::After(nanos(delay)))))
+    }
+
+    /// Runs `task` again at an instant, like [`after`](Self::after). A past instant means the next
+    /// tick. `run.deadline() + period` gives a fixed rate.
+    pub fn at(task: T, deadline: Instant) -> Self {
+        Self(Some((task, When::At(deadline))))
+    }
+
+    /// Runs `task` again for a missed run: like `at`, but without waiting for a tick.
+    pub(crate) fn missed(task: T, deadline: Instant) -> Self {
+        Self(Some((task, When::Missed(deadline))))
+    }
+}
+
 impl<T: TimerTask> Stored for T {
     const ONLY_WAKES: bool = T::KIND.only_wakes;
 
     #[inline]
-    fn run(self, pin: &Pin<Erased>) -> Next<Self> {
-        TimerTask::run(self, &Run::new(pin))
+    fn run(self, pin: &Pin<Erased>) -> Again<Self> {
+        TimerTask::run(self, &Run::new(pin)).0
     }
 
     #[inline]
@@ -408,7 +470,7 @@ pub(super) fn is_of<T: TimerTask>(task: &Erased) -> bool {
 
 impl TimerTask for Task {
     fn run(self, run: &Run<'_>) -> Next<Self> {
-        self.0.run(run.pin()).map(Task)
+        Next(self.0.run(run.pin()).map(|(task, when)| (Task(task), when)))
     }
 
     fn cancelled(self, timeout: &Timeout) {

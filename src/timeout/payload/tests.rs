@@ -1,7 +1,7 @@
 use super::*;
 use crate::timeout::payload::{Link, Shared, SharedRef};
 use crate::timeout::schedule::{Admit, schedule};
-use crate::timeout::{Kind, Run, Task, Timeout, TimerTask};
+use crate::timeout::{Kind, Next, Run, Task, Timeout, TimerTask};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -122,7 +122,7 @@ fn every_end<A: Send + 'static, const SIZE: usize, const ONCE: bool>(timeout: &T
     let task = || Erased::new(Probe::<A, SIZE, ONCE>::new());
     let plain = Story::default();
 
-    let done = |task: Erased| assert!(task.run(timeout.pin()).into_parts().is_none());
+    let done = |task: Erased| assert!(task.run(timeout.pin()).is_none());
     assert_eq!(story(plain, || done(task())), (false, 1, 0), "run");
     let bad = Story { panics_in_run: true, ..plain };
     assert_eq!(story(bad, || done(task())), (true, 1, 0), "a panic in run");
@@ -177,8 +177,8 @@ fn every_end<A: Send + 'static, const SIZE: usize, const ONCE: bool>(timeout: &T
         let goes_on = || {
             let mut next = task();
             for run_number in 1..=3 {
-                let (again, when) = next.run(timeout.pin()).into_parts().expect("it goes on");
-                assert!(matches!(when, crate::timeout::next::When::After(n) if n == run_number));
+                let (again, when) = next.run(timeout.pin()).expect("it goes on");
+                assert!(matches!(when, When::After(n) if n == run_number));
                 assert_eq!(STORY.get().dropped, 0);
                 next = again;
             }
@@ -189,7 +189,7 @@ fn every_end<A: Send + 'static, const SIZE: usize, const ONCE: bool>(timeout: &T
         assert_eq!(story(three_times, goes_on), (panics_in_run, 4, 0), "goes on");
     }
     let goes_on_and = |end: &dyn Fn(Erased)| {
-        let (again, _) = task().run(timeout.pin()).into_parts().expect("it goes on");
+        let (again, _) = task().run(timeout.pin()).expect("it goes on");
         end(again);
     };
     let once = Story { goes_on: 1, ..plain };
@@ -253,7 +253,7 @@ fn rule_04_a_task_handed_from_timer_to_timer_does_not_nest() {
     fn every_end<const SIZE: usize>(timeout: &Timeout) {
         let plain = Story::default();
         assert_eq!(story(plain, || drop(handed_over::<SIZE>())), (false, 0, 0));
-        let run = || drop(handed_over::<SIZE>().0.run(timeout.pin()).into_parts());
+        let run = || drop(handed_over::<SIZE>().0.run(timeout.pin()));
         assert_eq!(story(plain, run), (false, 1, 0));
         let goes_on = Story { goes_on: 1, ..plain };
         assert_eq!(story(goes_on, run), (false, 1, 0));
