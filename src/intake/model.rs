@@ -5,8 +5,7 @@
 use super::shared::SharedRef;
 use super::slot::Runs;
 use super::{
-    Cancel, Chunk, Claim, FreeSlots, Moved, Owner, Phase, Pin, Shared, Slot, TakenBack,
-    WorkerTable, is_look,
+    Cancel, Chunk, Claim, FreeSlots, Moved, Owner, Phase, Pin, Shared, Slot, WorkerTable, is_look,
 };
 use crate::base::sync::{Arc, Ordering, check, check_up_to, fence, spawn, turn};
 use crate::time::Timebase;
@@ -53,8 +52,8 @@ fn reschedule(handle: &Handle, deadline: u64) -> Result<Moved, Phase> {
 
 /// Cancels a timeout and drops the handle. Returns the payload if the cancel won.
 fn cancel(handle: Handle) -> Option<u32> {
-    match ManuallyDrop::into_inner(handle).cancel() {
-        Cancel::Won(TakenBack { payload, .. }) => Some(payload),
+    match ManuallyDrop::into_inner(handle).cancel(|_| ()) {
+        Cancel::Won(payload) => Some(payload),
         Cancel::Denied(_) | Cancel::Lost => None,
     }
 }
@@ -62,8 +61,8 @@ fn cancel(handle: Handle) -> Option<u32> {
 /// Cancels the timeout of a slot and drops the handle. Returns the payload if the cancel won, and
 /// whether the slot is Free now.
 fn cancel_in(slot: &Slot<u32>) -> (Option<u32>, bool) {
-    match slot.cancel() {
-        Cancel::Won(TakenBack { payload, .. }) => (Some(payload), slot.unpin(2)),
+    match slot.cancel(|_| ()) {
+        Cancel::Won(payload) => (Some(payload), slot.unpin(2)),
         Cancel::Denied(_) | Cancel::Lost => (None, slot.unpin(1)),
     }
 }
@@ -248,7 +247,7 @@ fn rule_01_reschedule_against_file_claim_and_cancel() {
                 };
                 let canceller = cancels.then(|| {
                     let slot = slot.clone();
-                    spawn(move || matches!(slot.cancel(), Cancel::Won(_)))
+                    spawn(move || matches!(slot.cancel(|_| ()), Cancel::Won(_)))
                 });
                 let mut entries = Entries::default();
                 entries.file(&slot);
@@ -419,8 +418,8 @@ fn rule_01_cancel_against_a_run_that_goes_on() {
             let slot = armed(7, DUE);
             let canceller = {
                 let slot = slot.clone();
-                spawn(move || match slot.cancel() {
-                    Cancel::Won(TakenBack { payload, .. }) => (payload, false),
+                spawn(move || match slot.cancel(|_| ()) {
+                    Cancel::Won(payload) => (payload, false),
                     Cancel::Denied(repeats) => {
                         assert!(!repeats, "it has not gone on");
                         (0, true)
@@ -472,7 +471,7 @@ fn rule_01_cancel_against_a_job_that_ends() {
             assert_eq!(entries.claim(&slot, NOW), 1);
             let cancels = [(); 2].map(|()| {
                 let slot = slot.clone();
-                spawn(move || match slot.cancel() {
+                spawn(move || match slot.cancel(|_| ()) {
                     Cancel::Won(_) => panic!("it runs"),
                     Cancel::Denied(repeats) => usize::from(repeats),
                     Cancel::Lost => 0,

@@ -202,10 +202,10 @@ impl<P: Payload> Pin<P> {
         self.word.store(self.offset() | LIVE_PIN, Ordering::Relaxed);
     }
 
-    /// Cancels the timeout. If that wins, this is also the live pin.
+    /// Cancels the timeout, as `Slot::cancel`. If that wins, this is also the live pin.
     #[inline]
-    pub(crate) fn cancel(&self) -> Cancel<P> {
-        let cancel = self.slot().cancel();
+    pub(crate) fn cancel(&self, won: impl FnOnce(bool)) -> Cancel<P> {
+        let cancel = self.slot().cancel(won);
         if let Cancel::Won(_) = cancel {
             self.take_live_pin();
         }

@@ -201,7 +201,7 @@ pub(crate) struct Claimed<P> {
     pub(crate) deadline: u64,
 }
 
-/// A timeout that was taken before its end. Its payload and its live pin belong to the caller.
+/// A timeout that was taken back. Its payload and its live pin belong to the caller.
 pub(crate) struct TakenBack<P> {
     pub(crate) payload: P,
     /// Whether it leaves a dead entry in the wheel.
@@ -210,8 +210,8 @@ pub(crate) struct TakenBack<P> {
 
 /// The result of a cancel.
 pub(crate) enum Cancel<P> {
-    /// The cancel won.
-    Won(TakenBack<P>),
+    /// The cancel won. The payload and the live pin belong to the caller.
+    Won(P),
     /// The task is running, and its timeout will not go on. The value is true if it repeats.
     Denied(bool),
     /// The timeout had ended, or an earlier cancel was denied.
@@ -394,22 +394,20 @@ impl<P> Slot<P> {
         Some((was.deadline(), self.version()))
     }
 
-    /// The caller has ended the timeout, which `was` pending.
+    /// Cancels: New or Filed -> Cancelled, or Running -> Denied. Calls `won` before it takes the payload of a timeout that
+    /// it has cancelled, and says whether that was Filed, so leaves a dead entry in the wheel.
     #[inline]
-    fn taken(&self, was: State) -> TakenBack<P> {
-        TakenBack { payload: self.take(), filed: was.is(Phase::Filed) }
-    }
-
-    /// Cancels: New or Filed -> Cancelled, or Running -> Denied.
-    #[inline]
-    pub(super) fn cancel(&self) -> Cancel<P> {
+    pub(super) fn cancel(&self, won: impl FnOnce(bool)) -> Cancel<P> {
         let was = self.change(|state| match state {
             _ if state.is_pending() => Some(Phase::Cancelled),
             _ if state.is(Phase::Running) && !self.runs_once() => Some(Phase::Denied),
             _ => None,
         });
         match was {
-            Ok(was) if was.is_pending() => Cancel::Won(self.taken(was)),
+            Ok(was) if was.is_pending() => {
+                won(was.is(Phase::Filed));
+                Cancel::Won(self.take())
+            }
             Ok(_) => Cancel::Denied(self.repeats()),
             Err(_) => Cancel::Lost,
         }
@@ -466,7 +464,7 @@ impl<P> Slot<P> {
     /// cancel or a run was first.
     pub(super) fn take_back(&self) -> Option<TakenBack<P>> {
         let was = self.change(|state| state.is_pending().then_some(Phase::Cancelled)).ok()?;
-        Some(self.taken(was))
+        Some(TakenBack { payload: self.take(), filed: was.is(Phase::Filed) })
     }
 
     /// The deadline of the pending timeout that an entry of this version stands for. `None` if the

@@ -84,5 +84,5 @@ pub(crate) fn end_elsewhere((chunk, offset): &Place) {
 
 fn free(chunk: &Chunk<u32>, offset: usize) -> bool {
     let slot = chunk.slot(offset);
-    matches!(slot.cancel(), Cancel::Won(_)) && slot.unpin(2)
+    matches!(slot.cancel(|_| ()), Cancel::Won(_)) && slot.unpin(2)
 }

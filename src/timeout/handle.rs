@@ -90,10 +90,9 @@ impl Timeout {
     /// expired, and its task is in the [`Unprocessed`](crate::Unprocessed).
     #[inline]
     pub fn cancel(&self) -> bool {
-        match self.0.cancel() {
-            Cancel::Won(TakenBack { payload, filed }) => {
-                self.count_cancelled(filed);
-                self.tell_cancelled(payload);
+        match self.cancel_and_count() {
+            Cancel::Won(task) => {
+                self.tell_cancelled(task);
                 true
             }
             Cancel::Denied(stops_series) => stops_series,
@@ -103,24 +102,25 @@ impl Timeout {
 
     /// Cancels the timeout like [`cancel`](Self::cancel), and drops the task without its callback.
     pub(crate) fn discard(&self) {
-        if let Cancel::Won(TakenBack { payload, filed }) = self.0.cancel() {
-            self.count_cancelled(filed);
-            if catch_panic::panics(|| drop(payload)) {
+        if let Cancel::Won(task) = self.cancel_and_count() {
+            if catch_panic::panics(|| drop(task)) {
                 self.0.chunk().timer.task_panicked();
                 warning!("the drop of the task of {self:?} panicked");
             }
         }
     }
 
-    /// Counts a timeout that was cancelled while pending.
+    /// Cancels the slot, and counts that if it wins.
     #[inline]
-    pub(super) fn count_cancelled(&self, filed: bool) {
-        let timer = &self.0.chunk().timer;
-        timer.gate.ended(1);
-        this_thread::count(timer, |tally| &tally.cancelled);
-        if filed {
-            timer.entry_died(this_thread::count(timer, |tally| &tally.died));
-        }
+    pub(super) fn cancel_and_count(&self) -> Cancel<Erased> {
+        self.0.cancel(|filed| {
+            let timer = &self.0.chunk().timer;
+            timer.gate.ended(1);
+            this_thread::count(timer, |tally| &tally.cancelled);
+            if filed {
+                timer.entry_died(this_thread::count(timer, |tally| &tally.died));
+            }
+        })
     }
 
     /// Whether the timeout is pending: accepted, and neither running nor ended.

@@ -3,7 +3,7 @@
 use super::handle::Timeout;
 use super::payload::{Again, Erased, Stored, When};
 use super::run::Run;
-use crate::intake::{Cancel, Pin, TakenBack};
+use crate::intake::{Cancel, Pin};
 use crate::time::tick::nanos;
 use std::any::{Any, TypeId};
 use std::fmt;
@@ -399,11 +399,8 @@ impl Timeout {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn cancel_and_take(&self) -> Option<Task> {
-        match self.pin().cancel() {
-            Cancel::Won(TakenBack { payload, filed }) => {
-                self.count_cancelled(filed);
-                Some(Task(payload))
-            }
+        match self.cancel_and_count() {
+            Cancel::Won(task) => Some(Task(task)),
             Cancel::Denied(_) | Cancel::Lost => None,
         }
     }

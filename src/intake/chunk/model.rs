@@ -99,7 +99,7 @@ fn schedule(owner: &mut Owner<u32>) -> Option<Handle> {
 }
 
 fn cancel(handle: Handle) -> bool {
-    matches!(handle.cancel(), Cancel::Won(_))
+    matches!(handle.cancel(|_| ()), Cancel::Won(_))
 }
 
 /// Ends a timer as its worker does. Its handles may still be there.
