@@ -263,8 +263,8 @@ impl<P> Chunk<P> {
     /// Sets bits of the word. The caller has a counted reference.
     fn add(self: &Arc<Self>, bits: u64) {
         let before = self.free.fetch_or(bits, Ordering::AcqRel);
-        if let Some(change) = Change::between(before, before | bits) {
-            self.clone().tell(change);
+        if matters(before, before | bits) {
+            self.clone().tell(before, before | bits);
         }
     }
 
@@ -283,19 +283,19 @@ impl<P> Chunk<P> {
         drop(me);
     }
 
-    /// What follows from a change of the word.
+    /// Does what follows from a change of the word: at its end, or once the chunk is vacant, or reusable.
     #[cold]
-    pub(super) fn tell(self: Arc<Self>, change: Change) {
-        if change.ends {
+    pub(super) fn tell(self: Arc<Self>, before: u64, after: u64) {
+        if after == FINAL {
             return self.forget_me();
         }
         let Some(shared) = self.timer.shared() else { return };
         let pool = &shared.pools[self.pool];
-        if change.vacates {
+        if after == VACANT {
             pool.count_vacant();
             shared.consider_release(pool);
         }
-        if change.pools {
+        if is_reusable(after) && !is_reusable(before) {
             pool.push(self);
         }
     }
@@ -344,28 +344,15 @@ impl<P> Chunk<P> {
     }
 }
 
-/// The effects of a change of the word.
-#[derive(Clone, Copy)]
-pub(super) struct Change {
-    /// The chunk now has enough free slots for a next owner.
-    pools: bool,
-    /// The chunk, which has no owner, now has no used slot.
-    vacates: bool,
-    /// The word is now FINAL.
-    ends: bool,
+/// Whether the chunk, which has no owner, can have a next one.
+fn is_reusable(word: u64) -> bool {
+    word & (UNOWNED | CLOSED) == UNOWNED && (word & ALL).count_ones() >= REUSABLE
 }
 
-impl Change {
-    #[inline]
-    pub(super) fn between(before: u64, after: u64) -> Option<Self> {
-        let is_pooled = |word: u64| {
-            word & (UNOWNED | CLOSED) == UNOWNED && (word & ALL).count_ones() >= REUSABLE
-        };
-        let becomes = |word| after == word && before != word;
-        let pools = is_pooled(after) && !is_pooled(before);
-        let (vacates, ends) = (becomes(VACANT), becomes(FINAL));
-        (pools || vacates || ends).then_some(Self { pools, vacates, ends })
-    }
+/// Whether anything follows from a change of the word (see `Chunk::tell`).
+#[inline]
+pub(super) fn matters(before: u64, after: u64) -> bool {
+    before != after && (after | CLOSED == FINAL || is_reusable(after) && !is_reusable(before))
 }
 
 #[cfg(all(test, loom))]

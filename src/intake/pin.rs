@@ -18,7 +18,7 @@
 //! 2. A chunk is not dropped before all of its slots were given back (see the rule of lifetime in `chunk`). Every chunk
 //!    lies in an `Arc`, since `Chunk::new` alone makes one.
 
-use super::chunk::{Change, Chunk};
+use super::chunk::{Chunk, matters};
 use super::pool::Pool;
 use super::shared::Shared;
 use super::slot::{Cancel, Claim, Claimed, Phase, Slot, TakenBack};
@@ -139,13 +139,11 @@ impl<P> ChunkPointer<P> {
         let mut before = free.load(Ordering::Relaxed);
         loop {
             let after = before | slots;
-            let change = Change::between(before, after);
-            let counted = change.and_then(|_| self.get().counted());
+            let counted = matters(before, after).then(|| self.get().counted()).flatten();
             let (done, failed) = (Ordering::AcqRel, Ordering::Relaxed);
             match free.compare_exchange_weak(before, after, done, failed) {
                 Ok(_) => {
-                    let told = change.zip(counted);
-                    return told.into_iter().for_each(|(change, chunk)| chunk.tell(change));
+                    return counted.into_iter().for_each(|chunk| chunk.tell(before, after));
                 }
                 Err(now) => before = now,
             }
