@@ -253,8 +253,8 @@ impl Builder {
                 self.start(scale, wheel)
             }
             WheelKind::Hierarchical => {
-                let wheel = Hierarchical::with_buckets(self.ticks_per_wheel)?;
-                self.start(scale, wheel)
+                let wheel = Hierarchical::with_buckets(self.ticks_per_wheel);
+                self.start(scale, wheel.map_err(BuildError::LevelSize)?)
             }
             WheelKind::LinuxClassic => self.start(scale, LinuxClassic::default()),
         }
@@ -309,7 +309,8 @@ impl Builder {
 
     fn hashed(&self, scale: TickScale) -> Result<Hashed, BuildError> {
         if !(1..=MAX_TICKS_PER_WHEEL).contains(&self.ticks_per_wheel) {
-            return Err(WheelSizeError { ticks_per_wheel: self.ticks_per_wheel }.into());
+            let error = WheelSizeError { ticks_per_wheel: self.ticks_per_wheel };
+            return Err(BuildError::TicksPerWheel(error));
         }
         let ticks_per_wheel = self.ticks_per_wheel.next_power_of_two();
         if scale.start_of(ticks_per_wheel as u64) > LONGEST_TURN_NANOS {

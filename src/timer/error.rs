@@ -74,18 +74,6 @@ pub enum BuildError {
     },
 }
 
-impl From<WheelSizeError> for BuildError {
-    fn from(error: WheelSizeError) -> Self {
-        Self::TicksPerWheel(error)
-    }
-}
-
-impl From<LevelSizeError> for BuildError {
-    fn from(error: LevelSizeError) -> Self {
-        Self::LevelSize(error)
-    }
-}
-
 /// Why a timer did not stop, or has not stopped yet.
 ///
 /// # Examples

@@ -70,7 +70,7 @@ impl HashedWheelTimer {
     pub fn publish_metrics(&self) {
         let (metrics, recent) = self.snapshot_to_publish();
         let timer = Publication::labelled([("timer", self.shared().name().to_owned())]);
-        publish(&timer, metrics, &recent);
+        publish(&timer, &metrics, &recent);
     }
 
     /// A snapshot, and the lateness that no publication has had yet.
@@ -83,51 +83,36 @@ impl HashedWheelTimer {
     }
 }
 
-fn publish(timer: &Publication, metrics: Metrics, recent: &Lateness) {
+fn publish(timer: &Publication, metrics: &Metrics, recent: &Lateness) {
     // All fields by name, so that a new one that is not published does not compile without a warning.
-    let Metrics {
-        scheduled,
-        rearmed,
-        rescheduled,
-        expired,
-        cancelled,
-        returned,
-        rejected,
-        pending,
-        panicked,
-        refused,
-        abandoned,
-        slots,
-        passes_with_backlog,
-        ticks_skipped,
-        wakeups,
-        sweeps,
-        lateness,
-    } = metrics;
     for (name, help, value) in [
-        ("wheelwork_scheduled_total", "Timeouts accepted.", scheduled),
-        ("wheelwork_rearmed_total", "Runs after which the timeout went on.", rearmed),
-        ("wheelwork_rescheduled_total", "Successful reschedules.", rescheduled),
-        ("wheelwork_expired_total", "Timeouts handed to the executor.", expired),
-        ("wheelwork_cancelled_total", "Timeouts cancelled before a run.", cancelled),
-        ("wheelwork_returned_total", "Timeouts returned by a stop.", returned),
-        ("wheelwork_rejected_total", "Timeouts refused by the timer.", rejected),
-        ("wheelwork_panicked_total", "Tasks and callbacks that panicked.", panicked),
-        ("wheelwork_refused_total", "Jobs that the executor gave back.", refused),
-        ("wheelwork_abandoned_total", "Jobs that the executor dropped unrun.", abandoned),
+        ("wheelwork_scheduled_total", "Timeouts accepted.", metrics.scheduled),
+        ("wheelwork_rearmed_total", "Runs after which the timeout went on.", metrics.rearmed),
+        ("wheelwork_rescheduled_total", "Successful reschedules.", metrics.rescheduled),
+        ("wheelwork_expired_total", "Timeouts handed to the executor.", metrics.expired),
+        ("wheelwork_cancelled_total", "Timeouts cancelled before a run.", metrics.cancelled),
+        ("wheelwork_returned_total", "Timeouts returned by a stop.", metrics.returned),
+        ("wheelwork_rejected_total", "Timeouts refused by the timer.", metrics.rejected),
+        ("wheelwork_panicked_total", "Tasks and callbacks that panicked.", metrics.panicked),
+        ("wheelwork_refused_total", "Jobs that the executor gave back.", metrics.refused),
+        ("wheelwork_abandoned_total", "Jobs that the executor dropped unrun.", metrics.abandoned),
         (
             "wheelwork_passes_with_backlog_total",
             "Passes of the worker that reached the drain cap.",
-            passes_with_backlog,
+            metrics.passes_with_backlog,
         ),
-        ("wheelwork_ticks_skipped_total", "Ticks that the worker slept through.", ticks_skipped),
-        ("wheelwork_wakeups_total", "Wake-ups of the worker.", wakeups),
-        ("wheelwork_sweeps_total", "Sweeps of the wheel for dead entries.", sweeps),
+        (
+            "wheelwork_ticks_skipped_total",
+            "Ticks that the worker slept through.",
+            metrics.ticks_skipped,
+        ),
+        ("wheelwork_wakeups_total", "Wake-ups of the worker.", metrics.wakeups),
+        ("wheelwork_sweeps_total", "Sweeps of the wheel for dead entries.", metrics.sweeps),
     ] {
         timer.counter(name, help, value);
     }
-    timer.gauge("wheelwork_pending", "Pending timeouts.", pending);
-    timer.gauge("wheelwork_slots", "Slots for timeouts, used and free.", slots);
+    timer.gauge("wheelwork_pending", "Pending timeouts.", metrics.pending);
+    timer.gauge("wheelwork_slots", "Slots for timeouts, used and free.", metrics.slots);
     timer.histogram(
         "wheelwork_lateness_seconds",
         "Time from a timeout's deadline until it was handed to the executor.",
@@ -136,6 +121,6 @@ fn publish(timer: &Publication, metrics: Metrics, recent: &Lateness) {
     timer.seconds(
         "wheelwork_lateness_max_seconds",
         "The greatest lateness so far.",
-        lateness.max().as_secs_f64(),
+        metrics.lateness.max().as_secs_f64(),
     );
 }
