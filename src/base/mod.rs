@@ -9,11 +9,8 @@
 //! - `prefetch`: asks the processor to load memory that will be used soon.
 //! - `publish`: values in the `metrics` facade, if that feature is on.
 //! - `refused`: a refused value inside its error.
-//! - `slab`: slots with stable indices, in chunks that give their memory back, for the public wheels and the delay
-//!   queue.
 //! - `spread`: which shard the calling thread uses, and how many shards the idle manager has.
 //! - `sync`: the switch between the standard library's primitives and those of the model checkers.
-//! - `untaken`: Unix alone, what a socket still holds, because its peer has not taken it.
 //! - `waker`: the identity of a waker.
 
 #[cfg(all(target_os = "linux", feature = "boottime", not(any(loom, shuttle))))]
@@ -30,10 +27,6 @@ pub(crate) mod prefetch;
 #[cfg(feature = "metrics")]
 pub(crate) mod publish;
 pub(crate) mod refused;
-pub(crate) mod slab;
 pub(crate) mod spread;
 pub(crate) mod sync;
-#[cfg(unix)]
-#[allow(unsafe_code)] // a call of the system; the file says why it is sound
-pub(crate) mod untaken;
 pub(crate) mod waker;

@@ -159,6 +159,7 @@
 //   stop         the end of a timer, without blocking
 //   stream       methods on streams
 //   hyper        the timer as hyper's
+//   virtual_time  runs futures on a manual clock, which moves when all of them wait
 mod delay_queue;
 #[cfg(not(any(loom, shuttle)))]
 mod global;
@@ -175,6 +176,7 @@ mod stop;
 #[cfg(feature = "stream")]
 mod stream;
 mod timeout;
+mod virtual_time;
 mod wake;
 
 pub use delay_queue::{DelayKey, DelayQueue, Delayed};
@@ -186,3 +188,4 @@ pub use stop::Stop;
 #[cfg(feature = "stream")]
 pub use stream::{ChunksTimeout, Debounce, StreamTimeout, Throttle, TimedStreamExt};
 pub use timeout::{FutureTimeout, TimedFutureExt, TimeoutError};
+pub use virtual_time::{Spawned, Tasks};

@@ -3,8 +3,8 @@
 //! The futures stay on the calling thread. Their wakers may be called on any thread: a waker puts the number of
 //! its future into a queue, once until the next poll.
 
-use super::manual::ManualClock;
 use crate::base::sync::{Arc, AtomicBool, Condvar, Mutex, Ordering};
+use crate::time::ManualClock;
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -222,7 +222,7 @@ impl Drop for Ending<'_> {
 ///
 /// ```
 /// use wheelwork::ManualClock;
-/// use wheelwork::time::Spawned;
+/// use wheelwork::future::Spawned;
 ///
 /// let answer = ManualClock::new().run_with(async |tasks| {
 ///     let answer: Spawned<u32> = tasks.spawn(async { 42 });

@@ -111,6 +111,7 @@
 //   kind       the kinds of silence
 //   publish    the manager's counts in the `metrics` facade
 //   timestamp  a time that was taken once, for many touches
+//   untaken    Unix alone: what a socket still holds, because its peer has not taken it
 mod activity;
 mod event;
 mod kind;
@@ -124,6 +125,9 @@ mod shard;
 mod stream;
 mod timeouts;
 mod timestamp;
+#[cfg(unix)]
+#[allow(unsafe_code)] // a call of the system; the file says why it is sound
+mod untaken;
 mod verdict;
 mod watch;
 

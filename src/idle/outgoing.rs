@@ -42,7 +42,7 @@ pub trait Outgoing {
 #[cfg(unix)]
 impl<S: std::os::fd::AsFd + ?Sized> Outgoing for S {
     fn untaken(&self) -> Option<u64> {
-        crate::base::untaken::untaken(self.as_fd())
+        super::untaken::untaken(self.as_fd())
     }
 }
 

@@ -240,7 +240,7 @@ impl ManualClock {
 
     /// Moves the time to what is due next, if nothing was handed over at the present time, and if `may_move`
     /// still holds then. False if nothing is pending.
-    pub(super) fn advance_if(&self, may_move: impl Fn() -> bool) -> bool {
+    pub(crate) fn advance_if(&self, may_move: impl Fn() -> bool) -> bool {
         let timers = self.timers();
         let begun = || timers.iter().map(|timer| timer.jobs().begun()).sum::<u64>();
         let begun_before = begun();
@@ -266,14 +266,14 @@ impl ManualClock {
     }
 
     /// Waits a moment until the jobs of all timers have ended. False if some have not.
-    pub(super) fn wait_for_jobs(&self) -> bool {
+    pub(crate) fn wait_for_jobs(&self) -> bool {
         let limit = Instant::now().checked_add(A_MOMENT);
         self.timers().iter().all(|timer| timer.jobs().wait_until(limit))
     }
 
     /// Waits until each timer has done what is due by now, and until the executors' jobs have ended. False
     /// if it cannot wait, because this thread runs a task.
-    pub(super) fn settle(&self) -> bool {
+    pub(crate) fn settle(&self) -> bool {
         let timers = self.timers();
         let mut begun = None;
         // A job may leave a missed run of its series, which is due by now.

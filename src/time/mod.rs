@@ -10,7 +10,6 @@
 // - `latency_class`: how precisely Apple's kernels end the worker's sleeps; needs `unsafe`.
 // - `manual`: `ManualClock`, which moves only when it is told to.
 // - `quick`: the time for scheduling threads, faster than `Instant::now` and never behind it.
-// - `run`: runs futures on a manual clock, which moves when all of them wait.
 // - `tick`: arithmetic between durations, nanoseconds and ticks.
 // - `timebase`: a timer's clock together with the instant that it counts from.
 // - `timer_slack`: how precisely the kernel ends the worker's sleeps.
@@ -26,7 +25,6 @@ mod jobs;
 mod latency_class;
 mod manual;
 mod quick;
-mod run;
 pub(crate) mod tick;
 mod timebase;
 pub(crate) mod timer_slack;
@@ -37,5 +35,4 @@ pub(crate) use clock::FollowingTimer;
 pub use clock::{Clock, Follower, Pace, SystemClock};
 pub(crate) use jobs::Jobs;
 pub use manual::ManualClock;
-pub use run::{Spawned, Tasks};
 pub(crate) use timebase::Timebase;

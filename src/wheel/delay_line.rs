@@ -9,7 +9,7 @@
 
 use super::key::{Expired, Key};
 use super::ticks::Ticks;
-use crate::base::slab::{Slab, Slot};
+use super::values::slab::{Slab, Slot};
 use std::fmt;
 use std::iter::successors;
 use std::time::Duration;

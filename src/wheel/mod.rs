@@ -33,7 +33,8 @@
 //   cascade        levels between which timeouts are moved down
 //   level          one level of a cascade
 // On top of the structures:
-//   values         the public `Wheel`: values and their keys; in the order of insertion; in passes that stop half-way
+//   values         the public `Wheel`: values and their keys, in a slab; in the order of insertion; in passes that stop
+//                  half-way
 //   key            the key of a value, and a value that has expired
 //   local          sleeps on it, for the tasks of one thread
 //   timed          a wheel that is told the time in instants
@@ -84,6 +85,7 @@ pub use structure::{Placement, Structure, Unlimited};
 pub use ticks::{SpeedError, Ticks, ZeroDurationError};
 pub use timed::TimedWheel;
 pub use values::Wheel;
+pub(crate) use values::slab;
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 pub(crate) use confirm::Confirm;

@@ -17,14 +17,15 @@ use super::filing::is_sweep_worth_it;
 use super::key::{Expired, Key};
 use super::structure::{Placement, Structure, Unlimited};
 use super::token::{Due, Token};
-use crate::base::slab::{Slab, Slot};
 use std::fmt;
 
 mod in_order;
 mod pass;
+pub(crate) mod slab;
 
 pub(in crate::wheel) use in_order::InOrder;
 use pass::Pass;
+use slab::{Slab, Slot};
 
 /// Up to this many dead entries are never worth a sweep.
 const DEAD_ALLOWED: usize = 64;

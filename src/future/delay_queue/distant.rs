@@ -4,7 +4,7 @@
 //! previous tick, and is filed again when that tick comes.
 
 use super::entry::Entry;
-use crate::base::slab::Slab;
+use crate::wheel::slab::Slab;
 use crate::wheel::{Filing, Hierarchical, Standing, Token, is_sweep_worth_it};
 
 /// A level of so many buckets has 2 KiB. Three levels reach 32,767 ticks.

@@ -1,8 +1,8 @@
 //! The slab of a queue's values.
 
 use super::DelayKey;
-use crate::base::slab::{Slab, Slot};
 use crate::wheel::Token;
+use crate::wheel::slab::{Slab, Slot};
 
 pub(super) struct Entry<T> {
     /// `None` while the slot is free.

@@ -11,8 +11,8 @@
 use super::DelayKey;
 use super::distant::Distant;
 use super::entry::{Entry, Place};
-use crate::base::slab::Slab;
 use crate::time::tick::{NEVER, TickScale};
+use crate::wheel::slab::Slab;
 use crate::wheel::{Standing, Token};
 use std::collections::BTreeSet;
 
