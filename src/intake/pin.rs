@@ -22,7 +22,7 @@ use super::chunk::{Chunk, matters};
 use super::pool::Pool;
 use super::shared::Shared;
 use super::slot::{Cancel, Claim, Claimed, Phase, Slot, TakenBack};
-use crate::base::sync::{AtomicU64, AtomicUsize, Ordering};
+use crate::base::sync::{AtomicU64, AtomicWord, Ordering};
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
@@ -162,8 +162,8 @@ const OFFSET: usize = LIVE_PIN - 1;
 /// A pin on a slot. A clone adds one, and a drop removes it.
 pub(crate) struct Pin<P: Payload> {
     chunk: ChunkPointer<P>,
-    /// The slot's offset in the chunk, and flags. Relaxed: the drop comes after all calls.
-    word: AtomicUsize,
+    /// The slot's offset in the chunk, and flags. No order is needed: the drop comes after all calls.
+    word: AtomicWord,
 }
 
 /// The number of pins of a holder.
@@ -176,7 +176,7 @@ impl<P: Payload> Pin<P> {
     /// The caller has just armed this slot, or claimed its timeout.
     #[inline]
     pub(super) fn new(chunk: &Chunk<P>, word: usize) -> Self {
-        Self { chunk: ChunkPointer::of(chunk), word: AtomicUsize::new(word) }
+        Self { chunk: ChunkPointer::of(chunk), word: AtomicWord::new(word) }
     }
 
     #[inline]
@@ -186,7 +186,7 @@ impl<P: Payload> Pin<P> {
 
     #[inline]
     pub(crate) fn offset(&self) -> usize {
-        self.word.load(Ordering::Relaxed) & OFFSET
+        self.word.load() & OFFSET
     }
 
     #[inline]
@@ -197,7 +197,7 @@ impl<P: Payload> Pin<P> {
     /// Takes over the live pin of the timeout.
     #[inline]
     fn take_live_pin(&self) {
-        self.word.store(self.offset() | LIVE_PIN, Ordering::Relaxed);
+        self.word.store(self.offset() | LIVE_PIN);
     }
 
     /// Cancels the timeout, as `Slot::cancel`. If that wins, this is also the live pin.
@@ -221,14 +221,14 @@ impl<P: Payload> Pin<P> {
 impl<P: Payload> Clone for Pin<P> {
     fn clone(&self) -> Self {
         self.slot().pin();
-        Self { chunk: self.chunk.again(), word: AtomicUsize::new(self.offset()) }
+        Self { chunk: self.chunk.again(), word: AtomicWord::new(self.offset()) }
     }
 }
 
 impl<P: Payload> Drop for Pin<P> {
     #[inline]
     fn drop(&mut self) {
-        let word = self.word.load(Ordering::Relaxed);
+        let word = self.word.load();
         let offset = word & OFFSET;
         if self.chunk().slot(offset).unpin(pins(word)) {
             P::give_back(FreeSlots { chunk: self.chunk.again(), slots: 1 << offset });
@@ -265,13 +265,13 @@ impl<P: Payload> Runner<P> {
 
     #[inline]
     fn runs(&self) -> bool {
-        self.0.word.load(Ordering::Relaxed) & RUNS != 0
+        self.0.word.load() & RUNS != 0
     }
 
     /// Ends the holder's part in the run, or says that it had none.
     fn end(&mut self) -> bool {
         let runs = self.runs();
-        self.0.word.store(self.0.offset(), Ordering::Relaxed);
+        self.0.word.store(self.0.offset());
         runs
     }
 
@@ -279,7 +279,7 @@ impl<P: Payload> Runner<P> {
     pub(crate) fn hand_over(&mut self) -> Self {
         let next = self.0.clone();
         if self.end() {
-            next.word.store(next.offset() | RUNS, Ordering::Relaxed);
+            next.word.store(next.offset() | RUNS);
         }
         Self(next)
     }
@@ -379,7 +379,7 @@ impl<P: Payload> Emptied<P> {
     pub(crate) fn take(self) -> (P, Pin<P>) {
         let this = ManuallyDrop::new(self);
         let Pin { chunk, word } = &this.0;
-        let word = AtomicUsize::new(word.load(Ordering::Relaxed));
+        let word = AtomicWord::new(word.load());
         (this.0.slot().take_emptied(), Pin { chunk: chunk.again(), word })
     }
 }

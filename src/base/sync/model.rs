@@ -1,6 +1,6 @@
 //! What the model checkers lack, built on their primitives.
 
-use super::Mutex;
+use super::{AtomicUsize, Mutex, Ordering};
 use std::collections::VecDeque;
 
 #[cfg(loom)]
@@ -41,6 +41,23 @@ impl<T: Default> AtomicCell<T> {
         T: Copy,
     {
         *self.0.lock()
+    }
+}
+
+/// A relaxed number.
+pub(crate) struct AtomicWord(AtomicUsize);
+
+impl AtomicWord {
+    pub(crate) fn new(value: usize) -> Self {
+        Self(AtomicUsize::new(value))
+    }
+
+    pub(crate) fn store(&self, value: usize) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    pub(crate) fn load(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
     }
 }
 
