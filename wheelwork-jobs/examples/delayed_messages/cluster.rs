@@ -148,8 +148,11 @@ impl Cluster {
             let node = &mut self.nodes[place];
             let number = node.number;
             let failed = |source| ClusterError::Signal { node: number, source };
+            let begun = Instant::now();
             node.child.kill().and_then(|()| node.child.wait()).map_err(failed)?;
-            self.outages.push(Outage { node: number, cause: Cause::Killed, from: now, to: now });
+            // On a busy machine, it may send more before it is gone.
+            let to = now + begun.elapsed().as_micros() as u64;
+            self.outages.push(Outage { node: number, cause: Cause::Killed, from: now, to });
             self.nodes[place] = self.start_node()?;
         } else if pause {
             self.nodes[place].signal(Signal::SIGSTOP)?;

@@ -77,7 +77,9 @@ impl Evidence {
     fn cause(&self, first: Sent, second: Sent) -> Option<Cause> {
         let in_between = |outage: &&Outage| {
             let is_theirs = outage.node == first.node || outage.node == second.node;
-            is_theirs && outage.from <= second.at && outage.to >= first.at
+            let in_time =
+                outage.from <= second.at + second.slack && outage.to + first.slack >= first.at;
+            is_theirs && in_time
         };
         self.outages.iter().find(in_between).map(|outage| outage.cause)
     }
@@ -154,6 +156,10 @@ mod tests {
         let judged = |outage| evidence(&twice, &[outage]).judge();
         assert_eq!(judged(killed(1, 5_000)).again, BTreeMap::from([(Some(Cause::Killed), 1)]));
         assert!(judged(killed(2, 8_999)).is_good());
+        assert!(
+            judged(killed(1, 991)).is_good(),
+            "the clocks of two processes may differ by the slack"
+        );
         for other in [killed(3, 5_000), killed(1, 500), killed(1, 9_500)] {
             let verdict = judged(other);
             assert_eq!((verdict.unexplained(), verdict.is_good()), (1, false), "{other:?}");
