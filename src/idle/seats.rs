@@ -202,19 +202,19 @@ impl<T> Seats<T> {
         connection
     }
 
-    /// Requests a check of all connections that are here. Returns the former filing, which the caller
+    /// Requests a check of all connections that are here. Returns the previous filing, which the caller
     /// drops outside the lock.
     pub(super) fn check_all(&mut self) -> Option<Filing<Hashed>> {
         if self.filed == 0 {
             return None;
         }
         // All seats are filed anew. An empty filing must know the time before.
-        let present = self.filing.current_tick().saturating_sub(1);
-        let former = std::mem::replace(&mut self.filing, new_filing());
-        self.filing.pop(present);
+        let tick_now = self.filing.current_tick().saturating_sub(1);
+        let previous = std::mem::replace(&mut self.filing, new_filing());
+        self.filing.pop(tick_now);
         self.next = None;
         self.walk = Some(0);
-        Some(former)
+        Some(previous)
     }
 
     /// Checks one slice of the due connections. Takes out the idle ones and refiles the others. If
@@ -222,10 +222,10 @@ impl<T> Seats<T> {
     pub(super) fn take_idle(&mut self, time: CheckTime) -> Vec<Idle<T>> {
         let mut idle = Vec::new();
         let mut checks = self.walk_on(time, &mut idle);
-        let present = self.ticks.tick_at(time.now);
+        let tick_now = self.ticks.tick_at(time.now);
         self.next = None;
         while checks < CHECKS_PER_SLICE {
-            let Some(Due { token, .. }) = self.filing.pop(present) else { break };
+            let Some(Due { token, .. }) = self.filing.pop(tick_now) else { break };
             checks += 1;
             if live_row(&mut self.rows, token).is_some() {
                 idle.extend(self.check(token.index, time));

@@ -55,7 +55,7 @@ pub(super) struct Contents<T> {
     check: Option<Pending>,
     epoch: u64,
     /// The last present time that was used under the lock.
-    present: u64,
+    now: u64,
 }
 
 /// The check that counts.
@@ -80,7 +80,7 @@ impl<T> Contents<T> {
 impl<T: Send + 'static> Shard<T> {
     pub(super) fn new(manager: Arc<Manager<T>>) -> Self {
         let seats = Seats::new(manager.origin, manager.ticks);
-        let contents = Contents { seats, check: None, epoch: 0, present: 0 };
+        let contents = Contents { seats, check: None, epoch: 0, now: 0 };
         Self { manager, contents: Mutex::new(contents), wanted: AtomicBool::new(false) }
     }
 
@@ -113,7 +113,7 @@ impl<T: Send + 'static> Shard<T> {
         let now = self.manager.timer.now();
         let mut contents = self.lock();
         let time = self.manager.check_time_at(now);
-        contents.present = time.now;
+        contents.now = time.now;
         let entered = contents.seats.enter(connection, policy, time, || self.clone());
         let full = |connection| {
             ScheduleError::new(RefusalReason::LimitReached { limit: LIMIT }, connection)
@@ -167,10 +167,10 @@ impl<T: Send + 'static> Shard<T> {
     /// Requests a check of all connections, because durations have become shorter.
     pub(super) fn check_all_connections(&self) {
         let mut contents = self.lock();
-        let former = contents.seats.check_all();
+        let previous = contents.seats.check_all();
         self.hasten(&mut contents);
         drop(contents);
-        drop(former);
+        drop(previous);
     }
 
     /// Runs a check.
@@ -181,7 +181,7 @@ impl<T: Send + 'static> Shard<T> {
             return check.retire();
         }
         let time = self.manager.check_time_at(now);
-        contents.present = time.now;
+        contents.now = time.now;
         let idle = contents.seats.take_idle(time);
         let followed = self.schedule_next(&mut contents, time);
         drop(contents);
@@ -196,8 +196,8 @@ impl<T: Send + 'static> Shard<T> {
     /// Schedules the check after the one that runs, for the present tick if one slice was not
     /// enough. Returns false if the timer accepts none.
     fn schedule_next(self: &Arc<Self>, contents: &mut Contents<T>, time: CheckTime) -> bool {
-        let present = self.manager.ticks.tick_at(time.now);
-        let is_left = contents.seats.next_check() <= present;
+        let tick_now = self.manager.ticks.tick_at(time.now);
+        let is_left = contents.seats.next_check() <= tick_now;
         let is_searching = !is_left && !contents.seats.confirm_next_check(time, CHECKS_PER_SLICE);
         let next = contents.seats.next_check();
         // The search skips each token once at most: connections that are touched all the time come up
@@ -205,13 +205,13 @@ impl<T: Send + 'static> Shard<T> {
         let skipped = contents.check.as_ref().map_or(0, |check| check.skipped);
         let continues_search = is_searching
             && skipped < contents.seats.len() + CHECKS_PER_SLICE
-            && next < present + self.manager.ticks_per_second;
+            && next < tick_now + self.manager.ticks_per_second;
         let skipped = if continues_search { skipped + CHECKS_PER_SLICE } else { 0 };
 
         let epoch = contents.epoch + 1;
         let check = Check { shard: Some(self.clone()), epoch };
         let at_once = is_left || continues_search;
-        let (tick, admit) = if at_once { (present, Admit::DueNow) } else { (next, Admit::Once) };
+        let (tick, admit) = if at_once { (tick_now, Admit::DueNow) } else { (next, Admit::Once) };
         match self.schedule(check, tick, admit) {
             Ok(timeout) => {
                 contents.epoch = epoch;
@@ -249,7 +249,7 @@ impl<T: Send + 'static> Shard<T> {
         let connection = leave(&mut contents.seats);
         let needless = contents.needless_check();
         if was_next {
-            self.put_off(&mut contents);
+            self.delay_check(&mut contents);
         }
         drop(contents);
         needless.into_iter().for_each(|timeout| timeout.cancel());
@@ -258,7 +258,7 @@ impl<T: Send + 'static> Shard<T> {
 
     /// Puts the check off, because the connection for which it was scheduled has left.
     #[cold]
-    fn put_off(&self, contents: &mut Contents<T>) {
+    fn delay_check(&self, contents: &mut Contents<T>) {
         let time = self.check_time_before(contents);
         contents.seats.confirm_after_leave(time);
         let tick = contents.seats.next_check();
@@ -273,7 +273,7 @@ impl<T: Send + 'static> Shard<T> {
     /// clock read under the lock. The only effect of an old time is that paused connections are checked
     /// sooner than needed.
     fn check_time_before(&self, contents: &Contents<T>) -> CheckTime {
-        CheckTime { now: contents.present, scale: self.manager.scale() }
+        CheckTime { now: contents.now, scale: self.manager.scale() }
     }
 
     /// Handles a check that was dropped and has no successor.

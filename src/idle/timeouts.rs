@@ -296,8 +296,8 @@ impl<T: Send + 'static> IdleTimeouts<T> {
         if !(factor.is_finite() && factor >= 0.0) {
             return Err(ScaleError { factor });
         }
-        let former = self.manager.set_scale(Scale(factor));
-        if factor < former.0 {
+        let previous = self.manager.set_scale(Scale(factor));
+        if factor < previous.0 {
             self.shards.iter().for_each(|shard| shard.check_all_connections());
         }
         Ok(())

@@ -110,10 +110,10 @@ pub(crate) struct Chunk<P> {
     me: Mutex<Option<Arc<Self>>>,
     pub(crate) promise: Promise,
     /// No slot from this one on was ever in use, so a look need not read them. Only the owner writes it.
-    used: AtomicUsize,
+    touched: AtomicUsize,
     /// A lower bound of the sequence numbers in use, shifted as in `Slot::sequence`. Only the owner writes it,
-    /// while all slots are free. The worker may read a former one, which is lower.
-    from: AtomicU64,
+    /// while all slots are free. The worker may read an earlier one, which is lower.
+    lowest: AtomicU64,
     /// Its number among the timer's chunks.
     pub(crate) id: u32,
     /// The number of its pool.
@@ -134,8 +134,8 @@ impl<P: Send + Sync + 'static> Chunk<P> {
             free: AtomicU64::new(0),
             me: Mutex::new(None),
             promise: Promise::new(),
-            used: AtomicUsize::new(0),
-            from: AtomicU64::new(0),
+            touched: AtomicUsize::new(0),
+            lowest: AtomicU64::new(0),
             id,
             pool,
             internal: pool == shared.pools.len() - 1,
@@ -171,10 +171,10 @@ impl<P> Chunk<P> {
         prefetch(&self.internal);
     }
 
-    /// Prefetches what `from` reads.
+    /// Prefetches what `lowest` reads.
     #[inline]
     pub(crate) fn prefetch_head(&self) {
-        prefetch(&self.from);
+        prefetch(&self.lowest);
     }
 
     /// Prefetches the slots for a look.
@@ -185,31 +185,31 @@ impl<P> Chunk<P> {
     /// The slots that may be in use. Relaxed, here and below: a slot is armed before the fence of its
     /// announcement, and the worker calls this after a fence.
     pub(crate) fn slots(&self) -> impl Iterator<Item = &Slot<P>> {
-        self.slots[..self.used()].iter()
+        self.slots[..self.touched()].iter()
     }
 
-    pub(super) fn used(&self) -> usize {
-        self.used.load(Ordering::Relaxed)
+    pub(super) fn touched(&self) -> usize {
+        self.touched.load(Ordering::Relaxed)
     }
 
     /// The owner arms a slot for the first time.
     #[cold]
-    pub(super) fn set_used(&self, used: usize) {
-        self.used.store(used, Ordering::Relaxed);
+    pub(super) fn set_touched(&self, touched: usize) {
+        self.touched.store(touched, Ordering::Relaxed);
     }
 
-    pub(crate) fn from(&self) -> u64 {
-        self.from.load(Ordering::Relaxed)
+    pub(crate) fn lowest(&self) -> u64 {
+        self.lowest.load(Ordering::Relaxed)
     }
 
     /// The owner begins to use the chunk, all of whose slots are free, with this sequence number.
-    pub(super) fn set_from(&self, sequence: u64) {
-        self.from.store(sequence << SEQUENCE_SHIFT, Ordering::Relaxed);
+    pub(super) fn set_lowest(&self, sequence: u64) {
+        self.lowest.store(sequence << SEQUENCE_SHIFT, Ordering::Relaxed);
     }
 
     /// Whether no timeout in the chunk has a later sequence number. They wrap.
     pub(super) fn is_before(&self, sequence: u64) -> bool {
-        (self.from().wrapping_sub(sequence << SEQUENCE_SHIFT) as i64) <= 0
+        (self.lowest().wrapping_sub(sequence << SEQUENCE_SHIFT) as i64) <= 0
     }
 
     /// The index in the tokens of a slot.

@@ -9,7 +9,7 @@
 //! scheduled them. So the owner collects the free slots of one other chunk, and gives them back together.
 //!
 //! **The order of one thread.** Sequence numbers come from one counter of the timer, in ranges. When an owner has used
-//! its range, it takes another one. So each number is used once, and those of one thread increase. `Chunk::from` is a
+//! its range, it takes another one. So each number is used once, and those of one thread increase. `Chunk::lowest` is a
 //! lower bound, whoever has owned the chunk: the next owner of a vacant chunk sets it to its next number, and that of
 //! another chunk takes a new range if its next number is below the bound.
 
@@ -44,8 +44,8 @@ pub(crate) struct Owner<P: Payload> {
     chunk: Arc<Chunk<P>>,
     /// The Free slots of the owned chunk that are not in the chunk's own bitmap.
     free: u64,
-    /// A copy of the owned chunk's `used`.
-    used: usize,
+    /// A copy of the owned chunk's `touched`.
+    touched: usize,
     /// What is added to the count of scheduled timeouts to get the next sequence number.
     base: u64,
     /// The number of the pool.
@@ -77,9 +77,9 @@ impl<P: Payload> Owner<P> {
     fn of(shared: &SharedRef<Chunk<P>>, pool: usize, tally: Arc<Tally>) -> Option<Self> {
         let (chunk, free) = next_chunk(shared, pool)?;
         shared.pools[pool].add_owner();
-        let (home, used, collected) =
-            (Home::of(&Link::to(shared)), chunk.used(), Collected::default());
-        let mut owner = Self { home, tally, chunk, free, used, base: 0, pool, collected };
+        let (home, touched, collected) =
+            (Home::of(&Link::to(shared)), chunk.touched(), Collected::default());
+        let mut owner = Self { home, tally, chunk, free, touched, base: 0, pool, collected };
         owner.take_range(shared);
         owner.begin_chunk(shared);
         Some(owner)
@@ -97,9 +97,9 @@ impl<P: Payload> Owner<P> {
     pub(crate) fn arm(&mut self, payload: P, deadline: u64, runs: Runs) -> Pin<P> {
         let offset = self.free.trailing_zeros() as usize;
         self.free &= self.free - 1;
-        if offset >= self.used {
-            self.used = offset + 1;
-            self.chunk.set_used(self.used);
+        if offset >= self.touched {
+            self.touched = offset + 1;
+            self.chunk.set_touched(self.touched);
         }
         // Counted first, so that the worker never finds a slot that is not counted.
         let before = self.tally.scheduled.add(1);
@@ -130,7 +130,7 @@ impl<P: Payload> Owner<P> {
     /// Makes the lower bound of a chunk hold that was just taken.
     fn begin_chunk(&mut self, shared: &SharedRef<Chunk<P>>) {
         if self.free == ALL {
-            self.chunk.set_from(self.next_sequence());
+            self.chunk.set_lowest(self.next_sequence());
         } else if !self.chunk.is_before(self.next_sequence()) {
             self.take_range(shared);
         }
@@ -158,7 +158,7 @@ impl<P: Payload> Owner<P> {
             if let Some(shared) = self.home.timer.shared() {
                 if let Some((chunk, free)) = next_chunk(&shared, self.pool) {
                     self.chunk.disown(self.free);
-                    self.used = chunk.used();
+                    self.touched = chunk.touched();
                     (self.chunk, self.free) = (chunk, free);
                     self.begin_chunk(&shared);
                 }
@@ -232,7 +232,7 @@ impl<P: Payload> Owner<P> {
         let shared = self.home.timer.shared().expect("the timer is there");
         shared.sequence.set(sequence);
         self.take_range(&shared);
-        self.chunk.set_from(sequence);
+        self.chunk.set_lowest(sequence);
     }
 }
 

@@ -115,7 +115,7 @@ impl Pending {
     }
 
     /// Takes out the entries that the queue has now.
-    pub(crate) fn drain(&self, mut each: impl FnMut(usize)) {
+    pub(crate) fn take_all(&self, mut each: impl FnMut(usize)) {
         for (number, group) in self.0.iter() {
             clear(&group.summary, |word| {
                 let first = (number * WORDS + word) * BITS;

@@ -56,7 +56,7 @@ impl<T> Pool<T> {
     }
 
     /// The caller considers a release afterwards.
-    pub(super) fn count_vacant(&self) {
+    pub(crate) fn count_vacant(&self) {
         self.vacant.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }

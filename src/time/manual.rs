@@ -152,7 +152,7 @@ impl ManualClock {
     /// ```
     pub fn advance_through(&self, by: Duration) {
         let mut left = nanos(by);
-        while self.settle() {
+        while self.run_all_due() {
             let now = self.elapsed_nanos();
             if left == 0 || now == LAST {
                 return;
@@ -189,13 +189,13 @@ impl ManualClock {
     /// A runtime moves the clock by [`advance_when_idle`](Self::advance_when_idle), which waits less.
     pub fn advance_to_next(&self) -> Option<Instant> {
         loop {
-            let waits = self.settle();
+            let waits = self.run_all_due();
             let (now, next) = (self.elapsed_nanos(), self.next_due()?);
             if next > LAST || next <= now && !waits {
                 return None;
             }
             if next > now && self.move_on(now, next) {
-                self.settle();
+                self.run_all_due();
                 return Some(self.at(next));
             }
         }
@@ -273,7 +273,7 @@ impl ManualClock {
 
     /// Waits until each timer has done what is due by now, and until the executors' jobs have ended. False
     /// if it cannot wait, because this thread runs a task.
-    pub(crate) fn settle(&self) -> bool {
+    pub(crate) fn run_all_due(&self) -> bool {
         let timers = self.timers();
         let mut begun = None;
         // A job may leave a missed run of its series, which is due by now.

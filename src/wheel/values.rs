@@ -410,7 +410,7 @@ impl<T, S: Structure> Wheel<T, S> {
                 continue;
             };
             *budget -= 1;
-            if let Some(expired) = self.settle(due) {
+            if let Some(expired) = self.end_if_due(due) {
                 return Some(expired);
             }
         }
@@ -420,7 +420,7 @@ impl<T, S: Structure> Wheel<T, S> {
     /// Takes out the value of a token that has come out, if its entry is live and due. Files it again if it is
     /// due later.
     #[inline]
-    fn settle(&mut self, Due { tick, token }: Due) -> Option<Expired<T>> {
+    fn end_if_due(&mut self, Due { tick, token }: Due) -> Option<Expired<T>> {
         let item = self.items.get(token.index).filter(|item| item.is_named_by(token))?;
         if item.deadline > tick {
             self.file_token(item.deadline, token);

@@ -33,7 +33,7 @@ impl<P: Payload> Chunks<P> {
 
     /// Takes in the pending queue. Passes on each chunk that must be looked at sooner than before.
     pub(crate) fn take_in(&mut self, shared: &Shared<Chunk<P>>, mut file: impl FnMut(FileChunk)) {
-        shared.pending.drain(|id| {
+        shared.pending.take_all(|id| {
             self.table.know(id as u32);
             let Some(chunk) = self.get(id) else { return }; // it was dropped
             let by = chunk.promise.take_wanted();
@@ -127,7 +127,7 @@ impl<P: Payload> Chunks<P> {
     pub(crate) fn order(&self, token: Token) -> Option<u64> {
         let (chunk, offset) = self.chunk(token)?;
         if is_look(token) {
-            return (chunk.promise.version() == token.version).then(|| chunk.from());
+            return (chunk.promise.version() == token.version).then(|| chunk.lowest());
         }
         let sequence = chunk.slot(offset).sequence();
         (version_of(sequence) == token.version).then_some(sequence)

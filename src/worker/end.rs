@@ -131,7 +131,7 @@ impl Control {
     /// afterwards, so that no stop waits for them.
     fn end(&self) {
         let mut left = Vec::new();
-        let uncollected = self.progress.finish(&self.shared.gate, |end| {
+        let uncollected = self.progress.report_end(&self.shared.gate, |end| {
             let (unprocessed, own) = empty(&self.shared, end);
             left = own;
             unprocessed
@@ -299,7 +299,7 @@ impl<U> Progress<U> {
     /// Finishes the timer, once. `empty` takes the remaining timeouts out of the slots. Returns them if no caller will
     /// collect them: this is read again under the lock, which `cancel` takes after it has closed the timer. So exactly
     /// one of these two functions returns them.
-    fn finish(&self, gate: &Gate, empty: impl FnOnce(Phase) -> Vec<U>) -> Vec<U> {
+    fn report_end(&self, gate: &Gate, empty: impl FnOnce(Phase) -> Vec<U>) -> Vec<U> {
         let unprocessed = empty(gate.end_of_pending());
         let mut state = self.state.lock();
         let (collected, left) = match gate.end_of_pending() {

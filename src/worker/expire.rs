@@ -25,42 +25,14 @@ impl<W: Exact> Worker<W> {
         self.last_pass = tick;
 
         let (mut now, mut until_read) = (now, FIRED_PER_CLOCK_READ);
-        loop {
-            if let Some(token) = self.due.ahead(PREFETCHED_AHEAD) {
-                self.prefetch(token);
-            }
-            let Some(token) = self.due.pop() else {
-                if self.look_on(tick) {
-                    continue;
-                }
-                // Once the tick is over, a burst yields to the other due timeouts.
-                if self.shared().is_due_now() && self.present() <= tick {
-                    self.shared().begin_due();
-                    self.take_in(tick);
-                }
-                if self.begin_tick(tick) {
-                    continue;
-                }
-                break;
-            };
+        while let Some(token) = self.next_due(tick) {
             // Once the timer is closed, its end finds the remaining timeouts in their slots.
             if self.gate().is_closed() {
                 break;
             }
             match self.claim(token) {
                 Claim::Dead => {}
-                Claim::NotYet { deadline, filed } => {
-                    let token = if filed {
-                        Some(token)
-                    } else {
-                        let chunk = self.chunks.look_by(locate(token.index).0, deadline);
-                        chunk.map(|chunk| chunk.token)
-                    };
-                    let later = self.gate().scale.tick_not_before(deadline);
-                    token
-                        .into_iter()
-                        .for_each(|token| self.filing.insert_in_pass(later, token, tick));
-                }
+                Claim::NotYet { deadline, filed } => self.file_later(token, deadline, filed),
                 Claim::Due((claimed, runner)) => {
                     self.hand_over(claimed, runner, now);
                     self.tidy.ran += 1;
@@ -74,12 +46,51 @@ impl<W: Exact> Worker<W> {
         self.gate().set_next_tick(self.filing.current_tick());
         self.control.running.end();
         self.freed.give_back();
+        self.due.clear();
         if self.tidy.ran >= DEAD_PER_CHECK {
             // Fewer timeouts are pending now, so the dead entries may outnumber them.
             self.tidy.ran = 0;
             self.consider_sweep();
         }
-        self.due.clear();
+    }
+
+    /// The next timeout of the present tick, or of the next one up to `tick`. `None` if no more are due.
+    #[inline]
+    fn next_due(&mut self, tick: u64) -> Option<Token> {
+        loop {
+            if let Some(token) = self.due.ahead(PREFETCHED_AHEAD) {
+                self.prefetch(token);
+            }
+            let next = self.due.pop();
+            if next.is_some() {
+                return next;
+            }
+            if self.look_on(tick) {
+                continue;
+            }
+            // Once the tick is over, a burst yields to the other due timeouts.
+            if self.shared().is_due_now() && self.tick_now() <= tick {
+                self.shared().begin_due();
+                self.take_in(tick);
+            }
+            if !self.begin_tick(tick) {
+                return None;
+            }
+        }
+    }
+
+    /// Files the token of a timeout that was pushed back. If the timeout is not Filed, files its chunk.
+    fn file_later(&mut self, token: Token, deadline: u64, filed: bool) {
+        let token = if filed {
+            Some(token)
+        } else {
+            let chunk = self.chunks.look_by(locate(token.index).0, deadline);
+            chunk.map(|chunk| chunk.token)
+        };
+        if let Some(token) = token {
+            let later = self.gate().scale.tick_not_before(deadline);
+            self.filing.insert_in_pass(later, token, self.last_pass);
+        }
     }
 
     /// Prefetches the memory that the run of a token's timeout will use. Neighbours of the last slot are

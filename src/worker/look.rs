@@ -45,13 +45,13 @@ pub(super) struct Look {
 
 impl<W: Exact> Worker<W> {
     /// Takes in the pending queue: files the chunks in it, each under the tick of its look. If that has come by the
-    /// `present` tick, the pass up to that finds it.
-    pub(super) fn take_in(&mut self, present: u64) {
+    /// `tick_now` tick, the pass up to that finds it.
+    pub(super) fn take_in(&mut self, tick_now: u64) {
         let Self { control, chunks, filing, tidy, .. } = self;
         let scale = control.shared.gate.scale;
         chunks.take_in(&control.shared, |FileChunk { by, token }| {
             tidy.ran += 1;
-            filing.insert_in_pass(scale.tick_not_before(by), token, present);
+            filing.insert_in_pass(scale.tick_not_before(by), token, tick_now);
         });
     }
 
@@ -63,11 +63,11 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// Puts the timeouts of the next tick up to `present` into the tick's queue. False if nothing is due.
+    /// Puts the timeouts of the next tick up to `tick_now` into the tick's queue. False if nothing is due.
     #[inline(never)]
-    pub(super) fn begin_tick(&mut self, present: u64) -> bool {
+    pub(super) fn begin_tick(&mut self, tick_now: u64) -> bool {
         let mut tokens = std::mem::take(&mut self.look.tokens);
-        let tick = self.filing.take_tick(present, &mut tokens);
+        let tick = self.filing.take_tick(tick_now, &mut tokens);
         self.due.begin(self.control.shared.gate.scale.start_of(tick.unwrap_or_default()));
         for (at, &token) in tokens.iter().enumerate() {
             if let Some(&ahead) = tokens.get(at + PREFETCHED_AHEAD) {
@@ -86,10 +86,10 @@ impl<W: Exact> Worker<W> {
 
     /// Looks at chunks, until the next due timeouts of the tick are found. False if there are none.
     #[inline(never)]
-    pub(super) fn look_on(&mut self, present: u64) -> bool {
+    pub(super) fn look_on(&mut self, tick_now: u64) -> bool {
         self.due.begin_group();
         while let Some(token) = self.due.next_look() {
-            self.look(token, present);
+            self.look(token, tick_now);
         }
         if let Some(next) = self.due.next_source() {
             self.prefetch(next);
@@ -103,10 +103,10 @@ impl<W: Exact> Worker<W> {
     /// A timeout may have been armed after its tick was expired: the first of a series, which keeps its phase, or one
     /// whose thread has read an old floor. It runs in the next tick that can expire. A missed run, and an internal timeout
     /// that was announced as due, run in their own tick.
-    fn look(&mut self, token: Token, present: u64) {
+    fn look(&mut self, token: Token, tick_now: u64) {
         let Self { control, chunks, filing, due, look, .. } = self;
         let scale = control.shared.gate.scale;
-        let (now, end) = (due.start, scale.start_of(present));
+        let (now, end) = (due.start, scale.start_of(tick_now));
         let expired = look.first.checked_sub(1).map(|tick| scale.start_of(tick));
         let (mut left, mut count) = ([(0, 0); SLOTS], 0);
         let looked = chunks.look(token, |chunk, offset, slot, deadline| {
@@ -120,7 +120,7 @@ impl<W: Exact> Worker<W> {
             } else if due_at <= now {
                 due.add_to_group(Order::new(sequence), token);
             } else {
-                filing.insert_in_pass(scale.tick_not_before(due_at), token, present);
+                filing.insert_in_pass(scale.tick_not_before(due_at), token, tick_now);
             }
         });
         let Some(id) = looked else { return };
@@ -167,7 +167,7 @@ impl<W: Exact> Worker<W> {
 
     /// Whether the worker has something to do that must not wait.
     fn is_needed(&mut self) -> bool {
-        let tick = self.present();
+        let tick = self.tick_now();
         let due = self.filing.next_expiry().is_some_and(|next| next <= tick);
         let new = tick > self.last_pass && !self.shared().pending.is_empty();
         due || new || self.gate().is_closed()

@@ -146,7 +146,7 @@ impl<W: Exact> Worker<W> {
     }
 
     /// Reads the clock, and returns the tick that it shows.
-    fn present(&mut self) -> u64 {
+    fn tick_now(&mut self) -> u64 {
         let now = self.now();
         self.gate().scale.tick_at(now)
     }

@@ -82,7 +82,7 @@ impl<W: Exact> Worker<W> {
     /// at most until the next tick.
     pub(super) fn sleep(&mut self, caught_up: u64) {
         let shared = self.control.shared.clone();
-        let tick = self.present();
+        let tick = self.tick_now();
         if tick > self.last_pass {
             self.take_in(self.last_pass); // what was announced during the pass may be due by now
         }
@@ -138,7 +138,7 @@ impl<W: Exact> Worker<W> {
     /// whether the worker slept or not.
     pub(super) fn disarm(&mut self) {
         if let Woken::For(deadline) = self.shared().alarm.disarm() {
-            (self.sleep.woken_for, self.sleep.woken_at) = (deadline, Some(self.present()));
+            (self.sleep.woken_for, self.sleep.woken_at) = (deadline, Some(self.tick_now()));
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! They come out of the wheel as *sources*: single timeouts, and chunks to look at (see `intake/pending`).
 //! The sources are sorted by sequence number, unless they are in order already. A chunk stands
-//! at the lower bound of its sequence numbers, `Chunk::from`. The worker looks at a chunk when its turn
+//! at the lower bound of its sequence numbers, `Chunk::lowest`. The worker looks at a chunk when its turn
 //! comes. The chunk's due timeouts form a *group*. The next sources join it, up to a chunk that stands after
 //! the group's last timeout. Then the group is sorted. If one thread has scheduled, it is nearly always one chunk,
 //! in order. So a burst runs chunk by chunk, while the slots are in the processor's cache.

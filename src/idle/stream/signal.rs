@@ -72,16 +72,16 @@ impl Signal {
     /// Registers the waker of a half, and returns the silences that were reported before.
     fn wait(&self, half: Half, waker: &Waker) -> Silences {
         let board = self.board.lock();
-        if board.wakers[half as usize].as_ref().is_some_and(|former| former.will_wake(waker)) {
+        if board.wakers[half as usize].as_ref().is_some_and(|previous| previous.will_wake(waker)) {
             return board.silences();
         }
         drop(board);
         let waker = waker.clone();
         let mut board = self.board.lock();
-        let former = board.wakers[half as usize].replace(waker);
+        let previous = board.wakers[half as usize].replace(waker);
         let silences = board.silences();
         drop(board);
-        dismiss([former, None]);
+        dismiss([previous, None]);
         silences
     }
 

@@ -135,7 +135,7 @@ fn rule_07_the_bound_of_a_chunk_holds_for_each_of_its_owners() {
             assert!(owner.has_room());
             let armed = owner.arm(0, DUE, Runs::MayGoOn);
             let sequence = armed.chunk().slot(armed.offset()).sequence();
-            assert!(armed.chunk().from() <= sequence, "{sequence} is before its chunk's bound");
+            assert!(armed.chunk().lowest() <= sequence, "{sequence} is before its chunk's bound");
             drop(armed);
         }
     };

@@ -17,7 +17,7 @@ fn rule_02_what_is_wanted_is_taken() {
         let mut wanted = NEVER;
         let mut take_in = || {
             turn();
-            shared.1.drain(|_| wanted = wanted.min(shared.0.take_wanted()));
+            shared.1.take_all(|_| wanted = wanted.min(shared.0.take_wanted()));
             wanted
         };
         take_in();

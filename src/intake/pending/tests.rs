@@ -2,7 +2,7 @@ use super::*;
 
 fn drained(pending: &Pending) -> Vec<usize> {
     let mut drained = Vec::new();
-    pending.drain(|chunk| drained.push(chunk));
+    pending.take_all(|chunk| drained.push(chunk));
     drained
 }
 
@@ -37,7 +37,7 @@ fn rule_09_a_drain_takes_all_that_was_there_and_ends() {
     let pending = Pending::new();
     (0..300).for_each(|chunk| pending.push(chunk));
     let mut taken = Vec::new();
-    pending.drain(|chunk| {
+    pending.take_all(|chunk| {
         pending.push(7);
         taken.push(chunk);
     });

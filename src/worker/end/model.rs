@@ -20,7 +20,7 @@ fn worker(timer: Arc<(Progress<u32>, Arc<Gate>)>) -> thread::JoinHandle<usize> {
         while !gate.is_closed() {
             thread::yield_now();
         }
-        progress.finish(gate, |_| vec![1, 2, 3]).len()
+        progress.report_end(gate, |_| vec![1, 2, 3]).len()
     })
 }
 

@@ -12,7 +12,7 @@ fn rule_09_only_a_stop_waits_while_the_slots_are_emptied() {
     std::thread::scope(|scope| {
         gate.close();
         let emptier = scope.spawn(move || {
-            progress.finish(gate, |_| {
+            progress.report_end(gate, |_| {
                 begin.send(()).unwrap();
                 may_go_on.recv().unwrap();
                 vec![1, 2]
