@@ -1,6 +1,6 @@
 use super::*;
 use crate::base::sync::Arc;
-use crate::intake::{Claim, Emptied, Phase, SLOTS};
+use crate::intake::{Claim, DEAD_PER_CHECK, Emptied, Phase, SLOTS};
 use crate::timeout::Task;
 use crate::timeout::payload::{Shared, SharedRef};
 use std::collections::HashSet;
@@ -236,6 +236,20 @@ fn the_end_of_the_timer_cancels_internal_timeouts() {
     assert_eq!(Arc::strong_count(&held), 1);
     assert!(!timeouts.iter().any(Internal::is_alive));
     assert_eq!(shared.counts.snapshot().cancelled, 0);
+}
+
+#[test]
+fn rule_04_dead_entries_of_internal_timeouts_ask_for_a_sweep() {
+    let (timer, held) = (timer(), Arc::new(()));
+    let shared = &timer.0;
+    shared.set_entries(1 << 20);
+    let timeout = schedule_internal(&timer, &held).expect("the timer is open");
+    for n in 1..=DEAD_PER_CHECK {
+        assert!(!shared.is_sweep_requested());
+        timeout.0.pin().slot().file().expect("it is New");
+        assert!(timeout.reschedule_at(shared.gate.time.instant_at(DUE - 64 * n)));
+    }
+    assert!(shared.is_sweep_requested());
 }
 
 #[test]

@@ -73,6 +73,22 @@ fn rule_07_classic_keeps_the_order_within_a_tick_at_the_end_of_its_reach() {
     );
 }
 
+/// In a pass, a tick comes into reach before the older values of that tick are filed.
+#[test]
+fn rule_07_classic_keeps_the_order_within_a_tick_that_comes_into_reach_in_a_pass() {
+    const REACH: u64 = 1 << 32;
+    let mut wheel = LinuxClassicWheel::new();
+    wheel.expire(100, |_, _: &str| ());
+    wheel.insert(REACH + 200, "A"); // far
+    wheel.insert(300, "during");
+    let is_over = wheel.expire_at_most(400, usize::MAX, |wheel, expired| {
+        assert_eq!(expired.value, "during");
+        wheel.insert(REACH + 200, "B");
+    });
+    assert!(is_over);
+    assert_eq!(order(wheel, REACH + 300), [(REACH + 200, "A"), (REACH + 200, "B")]);
+}
+
 #[test]
 fn bucket_and_placement_are_none_for_a_value_in_no_bucket() {
     const REACH: u64 = 65_535; // rounds, of one tick each
