@@ -178,6 +178,7 @@ fn refused<T>(
 #[cold]
 fn take_back<T: TimerTask>(timeout: Timeout) -> Result<Timeout, ScheduleError<T>> {
     let Some(taken) = timeout.take_back() else { return Ok(timeout) };
+    // Read after the exchange of `take_back`, whose acquire pairs with the release of `go_on`.
     if timeout.pin().slot().has_gone_on() {
         timeout.cancel_late(taken);
         return Ok(timeout);
