@@ -226,7 +226,7 @@ fn rule_04_memory_comes_back_after_two_bursts_within_a_tick() {
 /// A bucket costs 41 bytes, and nothing more once it is empty, however its entries leave it.
 #[test]
 fn rule_04_empty_buckets_keep_no_entries() {
-    const BUCKETS: u64 = 65_536;
+    const BUCKETS: u64 = 16_384;
     let _alone = ALONE.lock();
     for cancels in [true, false] {
         let before = bytes();
@@ -236,9 +236,9 @@ fn rule_04_empty_buckets_keep_no_entries() {
         let spread = |n| timer.new_timeout(|| (), ms(n % BUCKETS * 100 + 5000)).unwrap();
         let mut burst = Vec::new();
         // A pass files at most 100,000.
-        (0..8).for_each(|_| burst.extend(partly_in_the_wheel(&timer, &clock, 130_000, spread)));
+        (0..2).for_each(|_| burst.extend(partly_in_the_wheel(&timer, &clock, 130_000, spread)));
         let filed = burst.len() - timer.queue_depth();
-        assert!(filed > 700_000, "{filed} are in the wheel");
+        assert!(filed > 175_000, "{filed} are in the wheel");
         assert!(!cancels || burst.iter().all(Timeout::cancel));
         drop(burst);
         clock.advance(Duration::from_secs(10));
@@ -251,7 +251,7 @@ fn rule_04_empty_buckets_keep_no_entries() {
         let left = bytes() - before;
         println!("bytes with nothing pending: {left}");
         assert!(
-            left < 3_000_000,
+            left < 1_000_000,
             "{left} bytes with nothing pending; they were cancelled: {cancels}"
         );
         timer.stop().unwrap();
@@ -425,8 +425,9 @@ fn rule_04_feeding_a_watchdog_allocates_nothing() {
     let _alone = ALONE.lock();
     let (timer, clock) = manual();
     let watchdog = Watchdog::new(&timer, |_: &str, _| ());
-    let watched = watchdog.watch("it", HOUR).unwrap();
-    clock.advance_through(HOUR); // it is reported, and recovers
+    let limit = Duration::from_secs(1);
+    let watched = watchdog.watch("it", limit).unwrap();
+    clock.advance_through(limit); // it is reported, and recovers
     let found = fewest_allocations(|| {
         watched.feed();
         drop(watched.paused());

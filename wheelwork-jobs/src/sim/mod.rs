@@ -64,7 +64,7 @@ fn check(seed: u64) -> Result<(), String> {
 fn random_histories_keep_all_rules() {
     let seeds = match number("WHEELWORK_JOBS_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("WHEELWORK_JOBS_HISTORIES").unwrap_or(40),
+        None => 0..number("WHEELWORK_JOBS_HISTORIES").unwrap_or(20),
     };
     let broken: Vec<_> = seeds.filter_map(|seed| check(seed).err()).take(3).collect();
     assert!(broken.is_empty(), "{}", broken.join("\n"));
@@ -72,7 +72,7 @@ fn random_histories_keep_all_rules() {
 
 #[test]
 fn a_seed_gives_the_same_history_each_time() {
-    for seed in 0..5 {
+    for seed in 0..3 {
         let steps = history(seed);
         assert_eq!(play(seed, &steps), play(seed, &steps), "seed {seed}");
     }

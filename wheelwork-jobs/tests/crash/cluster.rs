@@ -3,8 +3,8 @@
 
 use crate::common::postgres::{self, Server};
 use crate::common::{connect, opened};
-use crate::process::{Process, kills, some_time, task};
-use crate::proxy::Proxy;
+use crate::crash::process::{Process, kills, some_time, task};
+use crate::faults::proxy::Proxy;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -219,7 +219,7 @@ async fn no_job_is_lost_early_or_done_twice_when_nodes_are_killed_and_paused_and
     let ways = Ways::to(&primary, url.rsplit('/').next().unwrap().to_owned()).await;
     let jobs = opened(|| Jobs::builder(Postgres::new(&ways.url(&ways.nodes)).unwrap())).await;
     let task = ways.task();
-    let start = |clock: &str| Process::start_with_clock("cluster::node", &task, clock);
+    let start = |clock: &str| Process::start_with_clock("crash::cluster::node", &task, clock);
     let clocks = ["+10m", "+0", "-10m"];
     let mut nodes = clocks.map(start);
 

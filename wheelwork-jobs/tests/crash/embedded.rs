@@ -1,7 +1,7 @@
 //! One process after the other on one file.
 
 use crate::common::until;
-use crate::process::{Process, kills, some_time, task};
+use crate::crash::process::{Process, kills, some_time, task};
 use redb::{ReadableTable, TableDefinition};
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -57,7 +57,8 @@ fn a_process_that_is_killed_while_it_creates_the_file_leaves_a_whole_one_or_none
     for _ in 0..2 * kills() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("jobs.redb");
-        let mut process = Process::start("embedded::process", &format!("{} 0", path.display()));
+        let mut process =
+            Process::start("crash::embedded::process", &format!("{} 0", path.display()));
         while std::fs::read_dir(folder.path()).unwrap().next().is_none() {}
         std::thread::sleep(some_time(ms(4)));
         process.kill();
@@ -73,7 +74,7 @@ async fn no_job_of_a_file_is_lost_or_done_twice_when_its_process_is_killed() {
     let mut last = None;
     for round in 0..u64::from(kills()) {
         let task = format!("{} {}", path.display(), round * 1_000_000);
-        let mut process = Process::start("embedded::process", &task);
+        let mut process = Process::start("crash::embedded::process", &task);
         let output = BufReader::new(process.0.stdout.take().unwrap());
         let (begins, begun) = tokio::sync::oneshot::channel();
         let reader = std::thread::spawn(move || {

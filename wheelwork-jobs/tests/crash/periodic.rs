@@ -1,8 +1,8 @@
 //! A job that recurs each second, while the processes of its nodes are killed. Each process makes it again when it
 //! starts.
 
-use crate::common::{connect, postgres};
-use crate::process::{Process, kills, some_time, task};
+use crate::common::{connect, opened, postgres};
+use crate::crash::process::{Process, kills, some_time, task};
 use redb::{ReadableTable, TableDefinition};
 use std::error::Error;
 use std::time::{Duration, Instant, SystemTime};
@@ -60,9 +60,12 @@ async fn on_postgres(url: String, job: Job<u32, Postgres>) -> Result<(), Failed>
 async fn process_on_postgres() {
     let Some(url) = task() else { return };
     let config: Config = url.parse().unwrap();
-    let builder = Jobs::builder(Postgres::with(config, NoTls, ms(500))).liveness(ms(1_500));
-    let handle = move |job| on_postgres(url.clone(), job);
-    let jobs = builder.handle("n", handle).open().await.unwrap();
+    let builder = || {
+        let (url, store) = (url.clone(), Postgres::with(config.clone(), NoTls, ms(500)));
+        let handle = move |job| on_postgres(url.clone(), job);
+        Jobs::builder(store).liveness(ms(1_500)).handle("n", handle)
+    };
+    let jobs = opened(builder).await;
     repeat(&jobs).await;
     std::future::pending().await
 }
@@ -73,7 +76,7 @@ async fn a_periodic_job_in_postgres_neither_ends_nor_doubles_when_processes_are_
     let url = server.database();
     let client = connect(&url).await;
     client.batch_execute("CREATE TABLE effects (time bigint NOT NULL)").await.unwrap();
-    let start = || Process::start("periodic::process_on_postgres", &url);
+    let start = || Process::start("crash::periodic::process_on_postgres", &url);
     let mut processes = [start(), start()];
     for round in 0..kills() as usize {
         tokio::time::sleep(ms(400) + some_time(ms(1_200))).await;
@@ -128,7 +131,8 @@ async fn a_periodic_job_in_a_file_neither_ends_nor_doubles_when_its_process_is_k
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("jobs.redb");
     for _ in 0..kills() {
-        let mut process = Process::start("periodic::process_on_redb", &path.display().to_string());
+        let mut process =
+            Process::start("crash::periodic::process_on_redb", &path.display().to_string());
         tokio::time::sleep(ms(300) + some_time(ms(1_200))).await;
         process.kill();
     }

@@ -1,7 +1,7 @@
 //! How soon the jobs of a killed node run, by the clock of the database.
 
 use crate::common::{connect, postgres, until};
-use crate::process::{Process, task};
+use crate::crash::process::{Process, task};
 use std::io::{BufRead, BufReader};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -67,7 +67,7 @@ async fn lateness(url: String) -> f64 {
         }
     };
     let other = builder(&url).handle("n", note).open().await.unwrap();
-    let mut killed = Process::start("takeover::holder", &url);
+    let mut killed = Process::start("crash::takeover::holder", &url);
     let output = BufReader::new(killed.0.stdout.take().unwrap());
     let held = output.lines().map_while(Result::ok).find(|line| line.starts_with("held"));
     assert_eq!(held.as_deref(), Some("held 40"));

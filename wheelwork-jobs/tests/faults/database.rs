@@ -1,7 +1,7 @@
 //! A database that restarts, and a network that is cut or slow, while jobs run.
 
 use crate::common::{connect, opened, postgres};
-use crate::proxy::{Line, Proxy};
+use crate::faults::proxy::{Line, Proxy};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use tokio_postgres::{Config, NoTls};

@@ -2,7 +2,7 @@
 //! them, or to a pool that mixes them up. A node leaves them.
 
 use crate::common::{connect, postgres, until};
-use crate::proxy::Proxy;
+use crate::faults::proxy::Proxy;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;

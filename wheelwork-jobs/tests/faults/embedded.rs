@@ -1,7 +1,7 @@
 //! The embedded store on a disk that fails.
 
 use crate::common::until;
-use crate::disk::Disk;
+use crate::faults::disk::Disk;
 use redb::Database;
 use std::collections::BTreeSet;
 use std::fs;

@@ -5,7 +5,7 @@
 //! ```
 
 use crate::common::{connect, postgres, until};
-use crate::proxy::Proxy;
+use crate::faults::proxy::Proxy;
 use sqlx::{Connection, PgConnection};
 use std::collections::HashMap;
 use std::io::Write;

@@ -1,7 +1,7 @@
 //! A node does not poll.
 
 use crate::common::{connect, postgres};
-use crate::proxy::Proxy;
+use crate::faults::proxy::Proxy;
 use std::time::{Duration, Instant};
 use tokio_postgres::{Config, NoTls};
 use wheelwork_jobs::{Job, Jobs, Postgres};

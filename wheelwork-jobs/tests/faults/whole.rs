@@ -20,7 +20,7 @@ mod surroundings;
 use self::features::{FEW, RATE, is_urgent, sort};
 use self::rooms::{TIGHT_NODE, is_far};
 use crate::common::{connect, opened, postgres};
-use crate::proxy::Proxy;
+use crate::faults::proxy::Proxy;
 use oracle::{Answer, Begin, Limits, Oracle, Row, RunEnd, Sort};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

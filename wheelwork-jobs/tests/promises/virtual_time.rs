@@ -1,7 +1,7 @@
 //! Virtual time: a store in memory whose clock the test moves.
 
 use crate::common::until;
-use crate::unique::marks_in;
+use crate::promises::unique::marks_in;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 use wheelwork_jobs::{Job, Jobs, Kind, NewJob, Redb, Retry};

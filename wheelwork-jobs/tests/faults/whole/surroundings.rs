@@ -2,7 +2,7 @@
 
 use super::{Failed, LIMIT, LIVENESS, NODES, Play, ms};
 use crate::common::connect;
-use crate::proxy::Line;
+use crate::faults::proxy::Line;
 use std::time::Duration;
 use tokio_postgres::{Client, Config, NoTls};
 use wheelwork_jobs::NewJob;

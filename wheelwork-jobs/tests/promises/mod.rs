@@ -1,8 +1,5 @@
 //! What a user is promised, case by case, on every store.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod change;
 #[cfg(any(feature = "sqlx", feature = "diesel-async"))]
 mod clients;

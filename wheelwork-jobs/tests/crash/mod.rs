@@ -3,15 +3,9 @@
 //!
 //! `WHEELWORK_JOBS_KILLS=200` kills so often; 20 times otherwise.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod cluster;
 mod embedded;
 #[cfg(feature = "cron")]
 mod periodic;
 mod process;
-#[allow(dead_code)] // the tests of faults use all of it
-#[path = "../faults/proxy.rs"]
-mod proxy;
 mod takeover;

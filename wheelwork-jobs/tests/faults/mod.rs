@@ -1,9 +1,6 @@
 //! What the surroundings can do: a database that restarts, a network that is cut or slow, a disk that is
 //! full or loses what was not synced.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod database;
 mod dead_ends;
 mod disk;
@@ -17,6 +14,6 @@ mod measure;
 mod notices;
 mod poison;
 mod pools;
-mod proxy;
+pub mod proxy;
 mod queries;
 mod whole;

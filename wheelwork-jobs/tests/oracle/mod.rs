@@ -3,9 +3,6 @@
 //!
 //! `PROPTEST_CASES=1000` tries more histories.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod model;
 mod play;
 mod step;
@@ -47,10 +44,10 @@ const EMPTY: &str = "DELETE FROM wheelwork_jobs; DELETE FROM wheelwork_nodes";
 
 #[test]
 fn histories_of_postgres_are_those_of_the_model() {
-    let Some(server) = common::postgres::server() else { return };
+    let Some(server) = crate::common::postgres::server() else { return };
     let runtime = runtime();
     let url = server.database();
-    let client = runtime.block_on(common::connect(&url));
+    let client = runtime.block_on(crate::common::connect(&url));
     let store = Postgres::new(&url).unwrap();
     runtime.block_on(store.prepare()).unwrap();
     try_histories(|steps| {
