@@ -85,21 +85,16 @@ const _: () = assert!(SLOTS <= LOOK, "no slot has the offset of a look");
 
 const _: () = assert!(MAX_CHUNKS == 1 << (32 - OFFSET_BITS), "an index has 32 bits");
 
-/// The chunk and the slot that a token's index names.
+/// The number of the chunk that a token names, and the offset of the slot in it.
 #[inline]
-pub(crate) fn locate(index: u32) -> (usize, usize) {
-    ((index >> OFFSET_BITS) as usize, (index & ((1 << OFFSET_BITS) - 1)) as usize)
-}
-
-/// The index in the tokens of a look at a chunk.
-pub(crate) fn look_index(id: usize) -> u32 {
-    (id << OFFSET_BITS | LOOK) as u32
+pub(crate) fn locate(token: Token) -> (usize, usize) {
+    ((token.index >> OFFSET_BITS) as usize, (token.index & ((1 << OFFSET_BITS) - 1)) as usize)
 }
 
 /// Whether a token stands for a look at a chunk, and not for a timeout.
 #[inline]
 pub(crate) fn is_look(token: Token) -> bool {
-    locate(token.index).1 == LOOK
+    locate(token).1 == LOOK
 }
 
 /// See the head.
@@ -212,14 +207,15 @@ impl<P> Chunk<P> {
         (self.lowest().wrapping_sub(sequence << SEQUENCE_SHIFT) as i64) <= 0
     }
 
-    /// The index in the tokens of a slot.
+    /// The token of a slot.
     #[inline]
-    pub(crate) fn index(&self, offset: usize) -> u32 {
-        self.id << OFFSET_BITS | offset as u32
+    pub(crate) fn token(&self, offset: usize, version: u16) -> Token {
+        Token { index: self.id << OFFSET_BITS | offset as u32, version }
     }
 
-    pub(crate) fn token(&self, offset: usize, version: u16) -> Token {
-        Token { index: self.index(offset), version }
+    /// The token of a look at this chunk.
+    pub(crate) fn look_token(&self, version: u16) -> Token {
+        self.token(LOOK, version)
     }
 
     /// The owner takes the slots that were given back. Acquire, here and below: pairs with the release of each

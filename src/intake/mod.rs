@@ -34,7 +34,7 @@ mod table;
 #[cfg(all(test, not(any(loom, shuttle))))]
 pub(crate) mod test_producer;
 
-pub(crate) use chunk::{Chunk, SLOTS, is_look, locate, look_index};
+pub(crate) use chunk::{Chunk, SLOTS, is_look, locate};
 pub(crate) use owner::{Home, Owner};
 pub(crate) use pin::{Collected, Emptied, FreeSlots, Payload, Pin, Runner};
 pub(crate) use pool::Pool;

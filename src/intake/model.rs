@@ -11,7 +11,7 @@ use crate::base::sync::{Arc, Ordering, check, check_up_to, fence, spawn, turn};
 use crate::time::Timebase;
 use crate::time::tick::{NEVER, TickScale};
 use crate::wheel::Token;
-use crate::worker::chunks::{Chunks, FileChunk};
+use crate::worker::chunks::Chunks;
 use std::mem::ManuallyDrop;
 use std::num::NonZeroU64;
 
@@ -89,7 +89,7 @@ impl Worker {
 
     fn take_in(&mut self) {
         let Self { shared, chunks, entries } = self;
-        chunks.take_in(shared, |FileChunk { by, token }| entries.push((by, token)));
+        chunks.take_in(shared, |by, token| entries.push((by, token)));
     }
 
     /// The earliest time under which something is filed.
@@ -114,8 +114,8 @@ impl Worker {
                 false => left = left.min(deadline),
             });
             let Some(id) = looked else { continue };
-            let chunk = self.chunks.look_by(id, left);
-            self.entries.extend(chunk.map(|FileChunk { by, token }| (by, token)));
+            let token = self.chunks.look_by(id, left);
+            self.entries.extend(token.map(|token| (left, token)));
             let Some(chunk) = self.chunks.get(id) else { continue };
             for offset in near {
                 let filed = chunk.slot(offset).file();
@@ -796,7 +796,7 @@ fn rule_04_each_slot_is_returned_once() {
             held.push(schedule(&mut owner, 3, DUE));
             cancels.into_iter().for_each(|c| assert!(c.join().unwrap().is_some()));
             held.extend([4, 5, 6].map(|payload| schedule(&mut owner, payload, DUE)));
-            let mut names: Vec<_> = held.iter().map(|h| h.chunk().index(h.offset())).collect();
+            let mut names: Vec<_> = held.iter().map(|h| h.chunk().token(h.offset(), 0)).collect();
             names.sort_unstable();
             names.dedup();
             assert_eq!(names.len(), 4, "each has a slot of its own");

@@ -63,12 +63,6 @@ impl Timeout {
         &self.0
     }
 
-    /// The index of its slot.
-    #[cfg(all(test, not(any(loom, shuttle))))]
-    pub(super) fn index(&self) -> u32 {
-        self.0.chunk().index(self.0.offset())
-    }
-
     #[inline]
     fn slot(&self) -> &Slot<Erased> {
         self.0.slot()

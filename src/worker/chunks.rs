@@ -5,8 +5,7 @@
 //! from the dead ones.
 
 use crate::base::sync::Arc;
-use crate::intake::{Chunk, Payload, Pool, Shared, Slot, WorkerTable};
-use crate::intake::{is_look, locate, look_index, version_of};
+use crate::intake::{Chunk, Payload, Pool, Shared, Slot, WorkerTable, is_look, locate, version_of};
 use crate::time::tick::NEVER;
 use crate::wheel::Token;
 
@@ -19,31 +18,25 @@ pub(crate) struct Chunks<P> {
     version: u16,
 }
 
-/// A chunk to file in the wheel: under the tick of `by`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FileChunk {
-    pub(crate) by: u64,
-    pub(crate) token: Token,
-}
-
 impl<P: Payload> Chunks<P> {
     pub(crate) fn new(table: WorkerTable<Chunk<P>>) -> Self {
         Self { table, live: 0, version: 0 }
     }
 
-    /// Takes in the pending queue. Passes on each chunk that must be looked at sooner than before.
-    pub(crate) fn take_in(&mut self, shared: &Shared<Chunk<P>>, mut file: impl FnMut(FileChunk)) {
+    /// Takes in the pending queue. Passes on the token of each chunk that must be looked at sooner than before, and the
+    /// time by which.
+    pub(crate) fn take_in(&mut self, shared: &Shared<Chunk<P>>, mut file: impl FnMut(u64, Token)) {
         shared.pending.take_all(|id| {
             self.table.know(id as u32);
             let Some(chunk) = self.get(id) else { return }; // it was dropped
             let by = chunk.promise.take_wanted();
-            self.look_by(id, by).into_iter().for_each(&mut file);
+            self.look_by(id, by).into_iter().for_each(|token| file(by, token));
         });
     }
 
-    /// Makes sure that the worker looks at a chunk by this time. If the chunk must be filed for that,
-    /// the caller does it.
-    pub(crate) fn look_by(&mut self, id: usize, by: u64) -> Option<FileChunk> {
+    /// Makes sure that the worker looks at a chunk by this time. If the caller must file the chunk for that, returns the
+    /// token.
+    pub(crate) fn look_by(&mut self, id: usize, by: u64) -> Option<Token> {
         let version = self.version.wrapping_add(1);
         let chunk = self.get(id)?;
         let before = chunk.promise.look_by();
@@ -52,10 +45,10 @@ impl<P: Payload> Chunks<P> {
         }
         chunk.promise.set_version(version);
         chunk.promise.set(by);
-        let token = Token { index: look_index(id), version };
+        let token = chunk.look_token(version);
         self.version = version;
         self.live += usize::from(before == NEVER);
-        Some(FileChunk { by, token })
+        Some(token)
     }
 
     /// The time of the look or the deadline of the timeout that a token stands for. `None` if the token is
@@ -117,7 +110,7 @@ impl<P: Payload> Chunks<P> {
     /// The chunk of a token, unless it was dropped.
     #[inline]
     pub(crate) fn chunk(&self, token: Token) -> Option<(&Chunk<P>, usize)> {
-        let (id, offset) = locate(token.index);
+        let (id, offset) = locate(token);
         Some((self.get(id)?, offset))
     }
 
@@ -164,7 +157,8 @@ impl<P: Payload> Chunks<P> {
 impl<P: Payload> Chunks<P> {
     /// The live token of a chunk, if it has one.
     pub(crate) fn token(&self, id: usize) -> Option<Token> {
-        let token = Token { index: look_index(id), version: self.get(id)?.promise.version() };
+        let chunk = self.get(id)?;
+        let token = chunk.look_token(chunk.promise.version());
         self.standing(token).map(|_| token)
     }
 }

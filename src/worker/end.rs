@@ -246,7 +246,7 @@ fn empty(shared: &Shared, end: Phase) -> (Vec<Unprocessed>, Vec<(Erased, Timeout
     });
     // After they were counted as returned, so that no count is too low.
     own.iter().for_each(|(_, timeout)| timeout.cancel_returned());
-    let slot = |emptied: &Emptied<Erased>| emptied.pin().chunk().index(emptied.pin().offset());
+    let slot = |emptied: &Emptied<Erased>| emptied.pin().chunk().token(emptied.pin().offset(), 0);
     found.sort_unstable_by(|(a, at_a), (b, at_b)| {
         a.cmp(b).then_with(|| slot(at_a).cmp(&slot(at_b)))
     });

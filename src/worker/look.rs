@@ -12,7 +12,6 @@
 //! filed leaves no dead entry.
 
 use super::Worker;
-use super::chunks::FileChunk;
 use super::expire::PREFETCHED_AHEAD;
 use super::tick_queue::Order;
 use crate::intake::{SLOTS, locate, version_of};
@@ -37,8 +36,8 @@ const TOKENS_KEPT: usize = 1 << 10;
 pub(super) struct Look {
     /// Memory for the tokens of one tick.
     tokens: Vec<Token>,
-    /// The indices of the near timeouts that were found in this pass.
-    pub(super) near: Vec<u32>,
+    /// The near timeouts that were found in this pass.
+    pub(super) near: Vec<Token>,
     /// The first tick that this pass may expire.
     pub(super) first: u64,
 }
@@ -49,7 +48,7 @@ impl<W: Exact> Worker<W> {
     pub(super) fn take_in(&mut self, tick_now: u64) {
         let Self { control, chunks, filing, tidy, .. } = self;
         let scale = control.shared.gate.scale;
-        chunks.take_in(&control.shared, |FileChunk { by, token }| {
+        chunks.take_in(&control.shared, |by, token| {
             tidy.ran += 1;
             filing.insert_in_pass(scale.tick_not_before(by), token, tick_now);
         });
@@ -58,7 +57,7 @@ impl<W: Exact> Worker<W> {
     /// Makes sure that the worker looks at a chunk by this time.
     pub(super) fn look_by(&mut self, id: usize, by: u64) {
         let Self { control, chunks, filing, .. } = self;
-        if let Some(FileChunk { by, token }) = chunks.look_by(id, by) {
+        if let Some(token) = chunks.look_by(id, by) {
             filing.insert(control.shared.gate.scale.tick_not_before(by), token);
         }
     }
@@ -108,14 +107,14 @@ impl<W: Exact> Worker<W> {
         let scale = control.shared.gate.scale;
         let (now, end) = (due.start, scale.start_of(tick_now));
         let expired = look.first.checked_sub(1).map(|tick| scale.start_of(tick));
-        let (mut left, mut count) = ([(0, 0); SLOTS], 0);
+        let (mut left, mut count) = ([(0, token); SLOTS], 0);
         let looked = chunks.look(token, |chunk, offset, slot, deadline| {
             let waits = Some(deadline) <= expired && !slot.has_gone_on() && !chunk.internal;
             let due_at = if waits { scale.start_of(look.first) } else { deadline };
             let sequence = slot.sequence();
             let token = chunk.token(offset, version_of(sequence));
             if due_at > end {
-                left[count] = (deadline, token.index);
+                left[count] = (deadline, token);
                 count += 1;
             } else if due_at <= now {
                 due.add_to_group(Order::new(sequence), token);
@@ -131,7 +130,7 @@ impl<W: Exact> Worker<W> {
             let (_, &mut (earliest, _), _) = left.select_nth_unstable(nearest);
             self.look_by(id, earliest);
         }
-        self.look.near.extend(left[..nearest].iter().map(|&(_, index)| index));
+        self.look.near.extend(left[..nearest].iter().map(|&(_, token)| token));
     }
 
     /// Files the near timeouts of this pass, once its due ones have run. If something is due meanwhile, those that are
@@ -149,13 +148,13 @@ impl<W: Exact> Worker<W> {
             }
             until_check = until_check.saturating_sub(slots.len());
             let (id, mut left) = (locate(slots[0]).0, NEVER);
-            for &index in slots {
+            for &token in slots {
                 let Some(chunk) = self.chunks.get(id) else { break };
-                let slot = chunk.slot(locate(index).1);
+                let slot = chunk.slot(locate(token).1);
                 if !goes_on {
                     left = slot.if_new().map_or(left, |deadline| left.min(deadline));
                 } else if let Some((deadline, version)) = slot.file() {
-                    self.filing.insert(scale.tick_not_before(deadline), Token { index, version });
+                    self.filing.insert(scale.tick_not_before(deadline), Token { version, ..token });
                 }
             }
             self.look_by(id, left);

@@ -5,7 +5,7 @@ use super::tidy::{CHUNKS_PER_PASS, LOOKUPS_PER_PASS};
 use super::{Control, Ending, Shared, Worker, run_thread};
 use crate::base::sync::Arc;
 use crate::intake::shared::DEAD_ALLOWED;
-use crate::intake::{Chunk, Claim, Owner, Phase, Runs, SLOTS, Slot, locate};
+use crate::intake::{Chunk, Claim, Owner, Phase, Runs, SLOTS, Slot};
 use crate::time::tick::{NEVER, TickScale};
 use crate::time::{Pace, Timebase};
 use crate::timeout::{Admit, Erased, Next, RefusalReason, Run, Timeout, TimerTask};
@@ -92,7 +92,7 @@ impl Producer {
 
     fn index(&self, timeout: usize) -> u32 {
         let (chunk, offset) = &self.scheduled[timeout];
-        chunk.index(*offset)
+        chunk.token(*offset, 0).index
     }
 
     /// The number of its timeouts that are not filed yet.
@@ -111,8 +111,8 @@ impl Producer {
 /// Files the New timeouts of a chunk.
 fn file_chunk(worker: &mut Worker<impl Exact>, id: usize) {
     let chunk = worker.chunks.get(id);
-    let indices = chunk.map(|chunk| (0..SLOTS).map(|offset| chunk.index(offset)));
-    worker.look.near = indices.into_iter().flatten().collect();
+    let tokens = chunk.map(|chunk| (0..SLOTS).map(|offset| chunk.token(offset, 0)));
+    worker.look.near = tokens.into_iter().flatten().collect();
     worker.file_near();
 }
 
@@ -784,7 +784,7 @@ fn rule_04_vacant_chunks_are_dropped_and_their_numbers_reused() {
     assert!(due.iter().all(|&due| matches!(worker.claim(due), Claim::Dead)));
     producer.schedule(BURST);
     file_all(&mut worker);
-    let highest = (0..BURST).map(|n| locate(producer.index(n)).0).max();
+    let highest = producer.scheduled.iter().map(|(chunk, _)| chunk.id).max();
     assert!(highest <= Some(100), "chunk {highest:?} has a new number");
     assert!(due.iter().all(|&due| matches!(worker.claim(due), Claim::Dead)));
 }

@@ -4,7 +4,7 @@ use crate::intake::test_producer::{DUE, Place, Producer, end_and_collect, end_el
 use std::collections::HashSet;
 
 fn indices(places: &[Place]) -> Vec<u32> {
-    places.iter().map(|(chunk, offset)| chunk.index(*offset)).collect()
+    places.iter().map(|(chunk, offset)| chunk.token(*offset, 0).index).collect()
 }
 
 fn distinct(indices: &[u32]) -> usize {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::executor::Job;
 use crate::intake::alarm::Woken;
-use crate::intake::{Chunk, Claim, Owner, Runs, WorkerTable, locate};
+use crate::intake::{Chunk, Claim, Owner, Runs, WorkerTable};
 use crate::time::tick::NEVER;
 use crate::timeout::payload::{Link, Shared, SharedRef};
 use crate::timeout::schedule::{Admit, schedule};
@@ -39,8 +39,8 @@ fn rule_02_pulling_forward_wakes_the_worker_and_pushing_back_does_not() {
     let mut chunks = Chunks::new(table);
     let mut entries = |in_wheel: bool| {
         let mut entries = 0;
-        chunks.take_in(&shared, |_| entries += 1);
-        let id = locate(timeout.index()).0;
+        chunks.take_in(&shared, |_, _| entries += 1);
+        let id = timeout.pin().chunk().id as usize;
         let mut next = NEVER;
         if let Some(token) = chunks.token(id) {
             chunks.look(token, |_, _, slot, deadline| {
@@ -75,7 +75,7 @@ fn rule_04_dead_table_request_one_sweep() {
     let mut chunks = Chunks::new(table);
     let mut sooner = |n: u64| {
         timeout.reschedule_to(DUE - 8 * n).unwrap();
-        chunks.take_in(&shared, |_| ());
+        chunks.take_in(&shared, |_, _| ());
         assert!(timeout.slot().file().is_some(), "it was Filed and is New again");
     };
     assert!(timeout.slot().file().is_some());

@@ -2,10 +2,10 @@ use super::*;
 use crate::intake::test_producer::{DUE, Place, Producer, end_elsewhere};
 use crate::intake::{Claim, Moved, Phase, SLOTS};
 
-/// The worker: the chunks that it knows, and the tokens of its wheel.
+/// The worker: the chunks that it knows, and the tokens of its wheel, each with the time of its look.
 struct Worker {
     chunks: Chunks<u32>,
-    filed: Vec<FileChunk>,
+    filed: Vec<(u64, Token)>,
 }
 
 impl Worker {
@@ -16,7 +16,7 @@ impl Worker {
 
     fn take_in(&mut self, producer: &Producer) -> usize {
         let before = self.filed.len();
-        self.chunks.take_in(&producer.shared, |chunk| self.filed.push(chunk));
+        self.chunks.take_in(&producer.shared, |by, token| self.filed.push((by, token)));
         self.filed.len() - before
     }
 
@@ -24,9 +24,9 @@ impl Worker {
     /// due too, and files the chunks for the others.
     fn look(&mut self, by: u64) -> Vec<u64> {
         let mut due = Vec::new();
-        let (now, later): (Vec<_>, Vec<_>) = self.filed.drain(..).partition(|chunk| chunk.by <= by);
+        let (now, later): (Vec<_>, Vec<_>) = self.filed.drain(..).partition(|&(at, _)| at <= by);
         self.filed = later;
-        for FileChunk { token, .. } in now {
+        for (_, token) in now {
             let mut left = NEVER;
             let looked = self.chunks.look(token, |_, _, slot, deadline| {
                 match deadline <= by && slot.file().is_some() {
@@ -34,7 +34,8 @@ impl Worker {
                     false => left = left.min(deadline),
                 }
             });
-            self.filed.extend(looked.and_then(|id| self.chunks.look_by(id, left)));
+            let token = looked.and_then(|id| self.chunks.look_by(id, left));
+            self.filed.extend(token.map(|token| (left, token)));
         }
         due
     }
@@ -50,7 +51,7 @@ impl Worker {
 
     /// The earliest time of a live token.
     fn next(&self) -> u64 {
-        let live = self.filed.iter().filter_map(|chunk| self.chunks.standing(chunk.token));
+        let live = self.filed.iter().filter_map(|&(_, token)| self.chunks.standing(token));
         live.min().unwrap_or(NEVER)
     }
 }
@@ -160,7 +161,7 @@ fn rule_06_a_confirmed_look_has_a_timeout() {
     let mut worker = Worker::of(&mut producer);
     let places: Vec<Place> = [400, 480, 560].map(|deadline| producer.arm_at(deadline)).into();
     worker.take_in(&producer);
-    let token = worker.filed[0].token;
+    let token = worker.filed[0].1;
     assert_eq!(worker.chunks.confirm(token), Some(400));
     producer.end(&places[0]);
     let (chunk, offset) = &places[1];
@@ -185,8 +186,8 @@ fn a_chunk_has_one_live_token() {
         producer.arm_at(deadline);
         worker.take_in(&producer);
     }
-    let live = worker.filed.iter().filter(|chunk| worker.chunks.standing(chunk.token).is_some());
-    assert_eq!(live.map(|chunk| chunk.by).collect::<Vec<_>>(), [400]);
+    let live = worker.filed.iter().filter(|(_, token)| worker.chunks.standing(*token).is_some());
+    assert_eq!(live.map(|&(by, _)| by).collect::<Vec<_>>(), [400]);
     assert_eq!(worker.chunks.live(), 1);
     assert_eq!((worker.look(400), worker.chunks.live()), (vec![400], 1));
     assert_eq!((worker.look(800), worker.chunks.live()), (vec![800, 480], 0));
@@ -206,7 +207,7 @@ fn a_dropped_chunk_is_not_looked_at() {
     producer.arm_at(8);
     let shared = producer.shared.clone();
     worker.end_all(producer);
-    worker.chunks.take_in(&shared, |_| panic!("the chunk was dropped"));
+    worker.chunks.take_in(&shared, |_, _| panic!("the chunk was dropped"));
     for index in [0, 64, u32::MAX] {
         let token = Token { index, version: 0 };
         assert_eq!((worker.chunks.standing(token), worker.chunks.confirm(token)), (None, None));
@@ -238,6 +239,6 @@ fn rule_02_a_confirmed_look_does_not_hide_a_sooner_one() {
     producer.arm_at(800);
     worker.take_in(&producer);
     producer.arm_at(400);
-    assert_eq!(worker.chunks.confirm(worker.filed[0].token), Some(800));
+    assert_eq!(worker.chunks.confirm(worker.filed[0].1), Some(800));
     assert_eq!((worker.take_in(&producer), worker.next()), (1, 400));
 }
