@@ -178,6 +178,7 @@ impl<P: Payload> Owner<P> {
     }
 
     /// Collects Free slots of another chunk of this timer, or returns those of another timer.
+    #[inline]
     pub(crate) fn collect(&mut self, slots: FreeSlots<P>) -> Result<(), FreeSlots<P>> {
         if !Arc::ptr_eq(&slots.chunk().timer.gate, &self.home.timer.gate) {
             return Err(slots);

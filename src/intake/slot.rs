@@ -90,11 +90,6 @@ impl Phase {
     }
 
     #[inline]
-    pub(crate) fn is_pending(self) -> bool {
-        matches!(self, Phase::New | Phase::Filed)
-    }
-
-    #[inline]
     pub(crate) fn runs(self) -> bool {
         matches!(self, Phase::Running | Phase::Denied)
     }
@@ -318,9 +313,10 @@ impl<P> Slot<P> {
     }
 
     /// The deadline, if the timeout is pending.
+    #[inline]
     pub(crate) fn pending_deadline(&self) -> Option<u64> {
         let state = self.load();
-        state.phase().is_pending().then(|| state.deadline())
+        state.is_pending().then(|| state.deadline())
     }
 
     /// The deadline of a New slot, unless it is `NEVER`.
@@ -593,21 +589,21 @@ impl<P> Slot<P> {
     /// to add one. So the slot is freed without a read-modify-write.
     #[inline]
     pub(super) fn unpin(&self, pins: u64) -> bool {
-        let tag = self.tag.load(Ordering::Acquire);
-        debug_assert!(tag & PINS >= pins, "unpinned more often than pinned");
-        if tag & PINS != pins && !self.unpin_shared(pins) {
-            return false;
+        let mut tag = self.tag.load(Ordering::Acquire);
+        while tag & PINS != pins {
+            debug_assert!(tag & PINS > pins, "unpinned more often than pinned");
+            if tag & PINS == PINS {
+                return false;
+            }
+            let (done, failed) = (Ordering::Release, Ordering::Acquire);
+            match self.tag.compare_exchange_weak(tag, tag - pins, done, failed) {
+                Ok(_) => return false,
+                Err(now) => tag = now,
+            }
         }
         debug_assert!(self.phase().is_unused(), "a pending timeout has its live pin");
         self.state.store(State::new(Phase::Free, 0).0, Ordering::Release);
         true
-    }
-
-    #[inline(never)]
-    fn unpin_shared(&self, pins: u64) -> bool {
-        let fewer = |tag: u64| (tag & PINS != PINS).then(|| tag - pins);
-        let before = self.tag.fetch_update(Ordering::AcqRel, Ordering::Acquire, fewer);
-        before.is_ok_and(|tag| tag & PINS == pins)
     }
 }
 

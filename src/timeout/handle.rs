@@ -119,7 +119,7 @@ impl Timeout {
 
     /// Whether the timeout is pending: accepted, and neither running nor ended.
     pub fn is_pending(&self) -> bool {
-        self.slot().phase().is_pending()
+        self.slot().pending_deadline().is_some()
     }
 
     /// Whether the timeout was cancelled before its task could run, or run again. Of a cancel during a run, it
