@@ -199,9 +199,7 @@ impl Sleep {
     /// Checks the clock, then whether the timer is stopped.
     fn has_ended(&mut self) -> bool {
         if self.end.is_none() {
-            // After a failed move the waker is out of the timer, so an expiry is one of this deadline.
-            let expired = !self.gate().time.may_stand_still() && self.waiter.has_expired();
-            self.end = if expired || self.is_elapsed() {
+            self.end = if self.gate().time.has_reached(self.deadline) {
                 Some(End::Elapsed)
             } else if self.gate().is_closed() {
                 Some(End::Stopped)

@@ -70,13 +70,6 @@ impl Waiter {
         self.waiting.as_ref().is_some_and(|(timeout, own)| own.is(waker) && timeout.is_pending())
     }
 
-    /// Whether the worker has found that the clock has reached the deadline of the last waker, or the time
-    /// to which the last `move_to` has moved it.
-    #[inline]
-    pub(super) fn has_expired(&self) -> bool {
-        self.waiting.as_ref().is_some_and(|(timeout, _)| timeout.is_expired())
-    }
-
     /// Moves the deadline. Returns false if no waker waits, or if it is about to be woken.
     #[inline]
     pub(super) fn move_to(&self, deadline: u64) -> bool {
