@@ -4,7 +4,7 @@ use crate::base::sync::Arc;
 use crate::base::waker::Identity;
 use crate::intake::Home;
 use crate::intake::shared::Gate;
-use crate::timeout::{Erased, Kind, Next, Run, Timeout, TimerTask, home, schedule_waker};
+use crate::timeout::{Admit, Erased, Kind, Next, Run, Timeout, TimerTask, home, schedule};
 use crate::timer::HashedWheelTimer;
 use std::task::Waker;
 
@@ -51,10 +51,10 @@ impl Waiter {
     pub(super) fn wait(&mut self, waker: Waker, deadline: u64) {
         self.leave();
         let identity = Identity::of(&waker);
-        match schedule_waker(&self.home.timer, Wake(waker), deadline) {
+        match schedule(&self.home.timer, Wake(waker), deadline, Admit::Once) {
             Ok(timeout) => self.waiting = Some((timeout, identity)),
             // If all slots of the timer are in use, the next poll tries again.
-            Err(refused) => refused.0.wake(),
+            Err(refused) => refused.into_task().0.wake(),
         }
     }
 

@@ -35,8 +35,7 @@ type Handle = ManuallyDrop<Pin<u32>>;
 
 /// Schedules as `timeout/schedule` does, but does not check whether the timer is closed.
 fn schedule(owner: &mut Owner<u32>, payload: u32, deadline: u64) -> Handle {
-    assert!(owner.has_room(), "there is room");
-    let handle = owner.arm(payload, deadline, Runs::MayGoOn);
+    let handle = owner.arm(|| payload, deadline, Runs::MayGoOn).expect("there is room");
     handle.chunk().announce_new(deadline);
     ManuallyDrop::new(handle)
 }

@@ -85,16 +85,18 @@ impl<P: Payload> Owner<P> {
         Some(owner)
     }
 
-    /// Whether there is a slot to arm. False if the timer can have no more chunks.
-    #[inline]
-    pub(crate) fn has_room(&mut self) -> bool {
-        self.free != 0 || self.refill()
-    }
-
-    /// Arms a slot: Free -> New. The slot has a pin for the caller's handle, and the live pin. The
-    /// caller checks `has_room` first, and announces the slot afterwards (`Chunk::announce_new`).
+    /// Arms a slot: Free -> New. The slot has a pin for the caller's handle, and the live pin. The caller announces the
+    /// slot afterwards (`Chunk::announce_new`). `None` if the timer can have no more chunks: the payload is not made then.
     #[inline(always)] // writes the payload directly to its place
-    pub(crate) fn arm(&mut self, payload: P, deadline: u64, runs: Runs) -> Pin<P> {
+    pub(crate) fn arm(
+        &mut self,
+        payload: impl FnOnce() -> P,
+        deadline: u64,
+        runs: Runs,
+    ) -> Option<Pin<P>> {
+        if self.free == 0 && !self.refill() {
+            return None;
+        }
         let offset = self.free.trailing_zeros() as usize;
         self.free &= self.free - 1;
         if offset >= self.touched {
@@ -103,11 +105,11 @@ impl<P: Payload> Owner<P> {
         }
         // Counted first, so that the worker never finds a slot that is not counted.
         let before = self.tally.scheduled.add(1);
-        self.chunk.slot(offset).arm(payload, deadline, self.base.wrapping_add(before), runs);
+        self.chunk.slot(offset).arm(payload(), deadline, self.base.wrapping_add(before), runs);
         if (before + 1) % RANGE == 0 {
             self.end_range();
         }
-        Pin::new(&self.chunk, offset)
+        Some(Pin::new(&self.chunk, offset))
     }
 
     #[cold]

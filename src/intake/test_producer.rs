@@ -37,9 +37,10 @@ impl Producer {
     }
 
     pub(crate) fn arm_at(&mut self, deadline: u64) -> Place {
-        assert!(self.owner.has_room());
         // Its pin stays with the place.
-        let pin = ManuallyDrop::new(self.owner.arm(self.scheduled, deadline, Runs::MayGoOn));
+        let payload = self.scheduled;
+        let pin = self.owner.arm(|| payload, deadline, Runs::MayGoOn).expect("there is room");
+        let pin = ManuallyDrop::new(pin);
         let offset = pin.offset();
         let place = (self.owner.chunk().clone(), offset);
         self.scheduled += 1;

@@ -29,7 +29,7 @@ pub(crate) use periodic::Periodic;
 pub use periodic::{MissedTickBehavior, Period, Repeat};
 pub use run::Run;
 pub(crate) use run::{run_elsewhere, run_on_worker};
-pub(crate) use schedule::{Admit, Internals, schedule, schedule_waker};
+pub(crate) use schedule::{Admit, Internals, schedule};
 pub(crate) use task::Kind;
 pub use task::{Next, Task, TaskFn, TimerTask, task_fn};
 pub(crate) use this_thread::{forget, home};

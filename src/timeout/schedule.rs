@@ -31,7 +31,8 @@ pub(crate) enum Admit {
     DueNow,
 }
 
-/// Schedules a task on the calling thread, unless the limit of pending timeouts is reached.
+/// Schedules a task on the calling thread, unless the limit of pending timeouts is reached. The limit does not apply to a
+/// task that only wakes a waker, because a future could not report a refusal.
 #[inline]
 pub(crate) fn schedule<T: TimerTask>(
     timer: &Link,
@@ -39,39 +40,11 @@ pub(crate) fn schedule<T: TimerTask>(
     deadline: u64,
     admit: Admit,
 ) -> Result<Timeout, ScheduleError<T>> {
-    match timer.gate.begins() {
-        Ok(()) => schedule_admitted(timer, task, deadline, admit),
-        Err(limit) => Err(over_limit(timer, task, limit)),
+    if T::KIND.only_wakes {
+        timer.gate.begins_again();
+    } else if let Err(limit) = timer.gate.begins() {
+        return Err(over_limit(timer, task, limit));
     }
-}
-
-#[cold]
-fn over_limit<T>(timer: &Link, task: T, limit: usize) -> ScheduleError<T> {
-    timer.count(|counts| counts.worker.over_limit.add_shared(1));
-    ScheduleError::new(RefusalReason::LimitReached { limit }, task)
-}
-
-/// Schedules a task that only wakes a waker. Ignores the limit, because a future could not report a refusal. If the
-/// timer is closed, or has no free slot, returns the task.
-#[inline]
-pub(crate) fn schedule_waker<T: TimerTask>(
-    timer: &Link,
-    task: T,
-    deadline: u64,
-) -> Result<Timeout, T> {
-    const { assert!(T::KIND.only_wakes) };
-    timer.gate.begins_again();
-    schedule_admitted(timer, task, deadline, Admit::Once).map_err(ScheduleError::into_task)
-}
-
-/// Schedules a task that has its permit.
-#[inline]
-fn schedule_admitted<T: TimerTask>(
-    timer: &Link,
-    task: T,
-    deadline: u64,
-    admit: Admit,
-) -> Result<Timeout, ScheduleError<T>> {
     let mut task = Some(task);
     let armed = match with_owner(timer, |owner| arm(owner, &mut task, deadline, admit)) {
         Some(Some(armed)) if !timer.gate.is_closed() => return Ok(Timeout::from(armed)),
@@ -81,6 +54,12 @@ fn schedule_admitted<T: TimerTask>(
         Some(task) => schedule_without_owner(timer, task, deadline, admit),
         None => admitted(timer, false, armed, task),
     }
+}
+
+#[cold]
+fn over_limit<T>(timer: &Link, task: T, limit: usize) -> ScheduleError<T> {
+    timer.count(|counts| counts.worker.over_limit.add_shared(1));
+    ScheduleError::new(RefusalReason::LimitReached { limit }, task)
 }
 
 /// Schedules without a cached owner: on a thread that is ending, or in a timer without room.
@@ -134,9 +113,6 @@ fn arm<T: TimerTask>(
     deadline: u64,
     admit: Admit,
 ) -> Option<Pin<Erased>> {
-    if !owner.has_room() {
-        return None;
-    }
     // A series keeps its phase.
     let deadline =
         if admit == Admit::Once { owner.home.timer.gate.not_overdue(deadline) } else { deadline };
@@ -145,7 +121,8 @@ fn arm<T: TimerTask>(
         _ if T::KIND.runs_once => Runs::Once,
         _ => Runs::MayGoOn,
     };
-    let armed = owner.arm(Erased::new(task.take()?), deadline, runs);
+    let payload = || Erased::new(task.take().expect("the caller's task"));
+    let armed = owner.arm(payload, deadline, runs)?;
     match admit {
         Admit::DueNow => owner.chunk().announce_due(deadline),
         _ => owner.chunk().announce_new(deadline),

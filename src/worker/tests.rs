@@ -65,8 +65,8 @@ impl Producer {
 
     fn schedule_task(&mut self, tick: u64, task: impl TimerTask) {
         let deadline = tick * TICK;
-        assert!(self.owner.has_room());
-        let armed = self.owner.arm(Erased::new(task), deadline, Runs::MayGoOn);
+        let armed = self.owner.arm(|| Erased::new(task), deadline, Runs::MayGoOn);
+        let armed = armed.expect("there is room");
         let chunk = self.owner.chunk().clone();
         chunk.announce_new(deadline);
         self.scheduled.push((chunk, armed.offset()));

@@ -87,10 +87,7 @@ fn large(run: fn(Given) -> Option<WorkerTable<Chunk<u32>>>) {
 
 /// Arms a slot even if the timer is closed, and then takes the timeout back.
 fn schedule(owner: &mut Owner<u32>) -> Option<Handle> {
-    if !owner.has_room() {
-        return None;
-    }
-    let handle = owner.arm(7, 80, Runs::MayGoOn);
+    let handle = owner.arm(|| 7, 80, Runs::MayGoOn)?;
     handle.chunk().announce_new(80);
     if owner.home.timer.gate.is_closed() {
         drop(handle.take_back());

@@ -7,6 +7,12 @@ fn indices(places: &[Place]) -> Vec<u32> {
     places.iter().map(|(chunk, offset)| chunk.token(*offset, 0).index).collect()
 }
 
+/// Whether the timer can have no more chunks. The payload is not made then.
+fn no_room(owner: &mut Owner<u32>) -> bool {
+    let payload = || panic!("there is room");
+    owner.arm(payload, DUE, Runs::MayGoOn).is_none()
+}
+
 fn distinct(indices: &[u32]) -> usize {
     indices.iter().collect::<HashSet<_>>().len()
 }
@@ -132,8 +138,7 @@ fn rule_07_the_bound_of_a_chunk_holds_for_each_of_its_owners() {
     let mut late = Owner::enter(&early.shared).expect("there is room");
     let arm = |owner: &mut Owner<u32>, count: usize| {
         for _ in 0..count {
-            assert!(owner.has_room());
-            let armed = owner.arm(0, DUE, Runs::MayGoOn);
+            let armed = owner.arm(|| 0, DUE, Runs::MayGoOn).expect("there is room");
             let sequence = armed.chunk().slot(armed.offset()).sequence();
             assert!(armed.chunk().lowest() <= sequence, "{sequence} is before its chunk's bound");
             drop(armed);
@@ -149,8 +154,7 @@ fn rule_07_sequence_numbers_of_one_thread_increase_and_no_two_are_equal() {
     let mut first = Producer::new();
     let mut second = Owner::enter(&first.shared).expect("there is room");
     let next = |owner: &mut Owner<u32>| {
-        assert!(owner.has_room());
-        let armed = owner.arm(0, DUE, Runs::MayGoOn);
+        let armed = owner.arm(|| 0, DUE, Runs::MayGoOn).expect("there is room");
         let sequence = armed.chunk().slot(armed.offset()).sequence();
         drop(armed);
         sequence
@@ -171,10 +175,10 @@ fn there_is_no_room_once_all_slots_are_used() {
     let mut producer = Producer::new();
     producer.shared.table.use_up();
     let places = producer.arm(SLOTS);
-    assert!(!producer.owner.has_room());
+    assert!(no_room(&mut producer.owner));
     end_elsewhere(&places[9]);
     assert_eq!(indices(&producer.arm(1)), indices(&places[9..10]));
-    assert!(!producer.owner.has_room());
+    assert!(no_room(&mut producer.owner));
     assert!(Owner::enter(&producer.shared).is_none(), "no other thread gets a chunk");
 }
 
@@ -186,10 +190,10 @@ fn an_owner_outlives_its_timer() {
     let Producer { shared, table, mut owner, .. } = producer;
     drop((shared, table));
     for n in 1..SLOTS as u32 {
-        assert!(owner.has_room(), "the owned chunk still has free slots");
-        owner.arm(n, DUE, Runs::MayGoOn);
+        let armed = owner.arm(|| n, DUE, Runs::MayGoOn);
+        armed.expect("the owned chunk still has free slots");
     }
-    assert!(!owner.has_room(), "it gets no other chunk");
+    assert!(no_room(&mut owner), "it gets no other chunk");
     drop(owner);
     end_elsewhere(&places[0]);
 }

@@ -71,9 +71,8 @@ fn rule_01_a_timeout_armed_in_a_closed_timer_is_taken_back() {
     for admit in [Admit::Once, Admit::Series, Admit::DueNow] {
         let shared = shared();
         let mut owner = Owner::enter(&shared).expect("there is room");
-        assert!(owner.has_room());
         let runs = if admit == Admit::Series { Runs::Periodically } else { Runs::Once };
-        let armed = owner.arm(Erased::new((|| ()) as fn()), DUE, runs);
+        let armed = owner.arm(|| Erased::new((|| ()) as fn()), DUE, runs).expect("there is room");
         shared.gate.close();
         let (offset, timeout) = (armed.offset(), Timeout::from(armed));
         match admit {
@@ -93,9 +92,9 @@ fn rule_01_a_timeout_armed_in_a_closed_timer_is_taken_back() {
 fn rule_01_a_returned_task_in_a_closed_timer_is_taken_back() {
     let shared = shared();
     let mut owner = Owner::enter(&shared).expect("there is room");
-    assert!(owner.has_room());
     let task = Task(Erased::new((|| ()) as fn()));
-    let timeout = Timeout::from(owner.arm(Erased::new(task), DUE, Runs::MayGoOn));
+    let timeout =
+        Timeout::from(owner.arm(|| Erased::new(task), DUE, Runs::MayGoOn).expect("there is room"));
     shared.gate.close();
     let refused = take_back::<Task>(timeout).unwrap_err();
     assert_eq!(refused.reason(), RefusalReason::Stopped);
@@ -108,8 +107,8 @@ fn rule_01_a_returned_task_in_a_closed_timer_is_taken_back() {
 fn rule_01_a_timeout_that_has_run_is_not_refused() {
     let shared = shared();
     let mut owner = Owner::enter(&shared).expect("there is room");
-    assert!(owner.has_room());
-    let armed = owner.arm(Erased::new((|| ()) as fn()), DUE, Runs::MayGoOn);
+    let armed =
+        owner.arm(|| Erased::new((|| ()) as fn()), DUE, Runs::MayGoOn).expect("there is room");
     owner.chunk().announce_new(DUE);
     let timeout = Timeout::from(armed);
     let (_, version) = timeout.pin().slot().file().expect("the slot is New");
