@@ -158,11 +158,13 @@ impl State {
 const _: () =
     assert!(DEADLINE_STEP == Phase::Returned as u64 + 1, "the phase has the bits of a step");
 
-const PINS: u64 = (1 << 20) - 1;
+const PINS: u64 = ONCE - 1;
 const ONCE: u64 = 1 << 20;
-const GONE_ON: u64 = 1 << 21;
-const REPEATS: u64 = 1 << 22;
-pub(crate) const SEQUENCE_SHIFT: u32 = 23;
+const GONE_ON: u64 = ONCE << 1;
+const REPEATS: u64 = ONCE << 2;
+pub(crate) const SEQUENCE_SHIFT: u32 = REPEATS.ilog2() + 1;
+
+const _: () = assert!(u64::BITS - SEQUENCE_SHIFT == 41, "`worker/tick_queue` says when it wraps");
 
 /// The number of pins of a timeout that was just scheduled: the handle's pin and the live pin.
 const PINS_AT_FIRST: u64 = 2;
