@@ -138,11 +138,6 @@ impl<P: Payload> Owner<P> {
         }
     }
 
-    #[inline]
-    fn owns(&self, chunk: &Chunk<P>) -> bool {
-        std::ptr::eq(&*self.chunk, chunk)
-    }
-
     /// The owned chunk.
     #[inline]
     pub(crate) fn chunk(&self) -> &Arc<Chunk<P>> {
@@ -172,7 +167,7 @@ impl<P: Payload> Owner<P> {
     /// Takes back Free slots of the owned chunk, or returns those of another chunk.
     #[inline]
     pub(crate) fn give_back(&mut self, slots: FreeSlots<P>) -> Result<(), FreeSlots<P>> {
-        if !self.owns(slots.chunk()) {
+        if !std::ptr::eq(&*self.chunk, slots.chunk()) {
             return Err(slots);
         }
         self.free |= slots.slots();
