@@ -5,7 +5,7 @@ use super::lateness::Lateness;
 /// A snapshot of a timer's counters, from [`HashedWheelTimer::metrics`].
 ///
 /// In every snapshot, `scheduled + rearmed == expired + cancelled + returned + pending`. Each thread
-/// counts for itself, and reading the counts locks nothing. So a snapshot can miss calls of other
+/// counts for itself, and a snapshot stops none of them. So it can miss calls of other
 /// threads that run at the same time. It includes every call that returned before. The timeouts that the
 /// [`idle`](crate::idle) manager has in the timer are not counted.
 /// [Watching it](crate::guide::watching) says which figure tells what.

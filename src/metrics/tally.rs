@@ -2,8 +2,9 @@
 //!
 //! Each thread that schedules has a tally that only it writes, with a load and a store. It uses it if this
 //! timer is the last one that it has used. The worker has one too. All others, and what runs on an executor,
-//! share one more tally, to which the counts of a thread that ends are added (`Counts::by_others`), and write it with read-modify-writes. A total is the sum over
-//! all tallies. To add a count, begin here: `pending` and the public `Metrics` follow.
+//! share one more tally, `Counts::by_others`, and write it with read-modify-writes. When a thread ends, its counts are
+//! added to that one. A total is the sum over all tallies. To add a count, begin here: `pending` and the public
+//! `Metrics` follow.
 //!
 //! Internal timeouts have a tally of their own (`Counts::internals`), which is in no public total. The
 //! lock of their owner guards `scheduled` there. Its other counts have several writers.
