@@ -240,7 +240,7 @@ impl ActivityBlock {
 
     #[inline]
     pub(super) fn nanos_at(&self, at: impl IntoTimestamp) -> u64 {
-        at.timestamp(|| self.origin).nanos()
+        at.timestamp(self.origin).nanos()
     }
 
     #[inline]

@@ -35,7 +35,7 @@ pub(super) struct Occupant<T> {
     pub(super) connection: Option<T>,
     pub(super) policy: Option<IdlePolicy>,
     pub(super) stage: Stage,
-    /// Tells the seat's tokens apart: only the latest is live. Outlives the occupant.
+    /// That of the seat's last token. All others are dead.
     pub(super) version: u16,
 }
 
@@ -85,15 +85,6 @@ impl<T> Row<T> {
     /// The first free seat. The row must not be full.
     pub(super) fn first_free(&self) -> u32 {
         self.used.trailing_ones()
-    }
-
-    /// The next tokens of its seats are newer than `version`.
-    pub(super) fn begin_versions_after(&mut self, version: u16) {
-        self.occupants.iter_mut().for_each(|occupant| occupant.version = version);
-    }
-
-    pub(super) fn versions(&self) -> impl Iterator<Item = u16> {
-        self.occupants.iter().map(|occupant| occupant.version)
     }
 
     #[inline]

@@ -38,7 +38,7 @@ pub(super) const CHECKS_PER_SLICE: usize = 2048;
 
 /// The most checks that confirm the next check when one connection leaves. They suffice for as many dead
 /// tokens as a sweep leaves beside few connections.
-const CHECKS_AFTER_LEAVE: usize = DEAD_ALLOWED;
+pub(super) const CHECKS_AFTER_LEAVE: usize = DEAD_ALLOWED;
 
 /// The most entries that a sweep checks when one connection leaves.
 const SWEPT_AFTER_LEAVE: usize = 1024;
@@ -64,8 +64,8 @@ pub(super) struct Seats<T> {
     filing: Filing<Hashed>,
     /// A row that was taken away, for the next one that is needed.
     spare: Option<Box<Row<T>>>,
-    /// The newest version in the rows that were taken away.
-    newest_removed: u16,
+    /// The version of the last token. It wraps: a dead token that has the version of a live one costs a check.
+    version: u16,
     /// The earliest live token, as far as it is known.
     next: Option<Due>,
     /// The row at which a check of all connections continues.
@@ -93,7 +93,7 @@ impl<T> Seats<T> {
             room: BTreeSet::new(),
             filing: new_filing(),
             spare: None,
-            newest_removed: 0,
+            version: 0,
             next: None,
             walk: None,
             turn: 0,
@@ -134,9 +134,6 @@ impl<T> Seats<T> {
         let Self { spare, origin, .. } = self;
         let made = || spare.take().unwrap_or_else(|| Row::new(watcher(), *origin));
         let row = self.rows[at].get_or_insert_with(made);
-        if row.is_empty() {
-            row.begin_versions_after(self.newest_removed);
-        }
         let number = (at * BLOCK) as u32 + row.first_free();
         row.occupy(number, connection, policy, time.now);
         if row.is_full() {
@@ -270,11 +267,6 @@ impl<T> Seats<T> {
         found != Next::Unknown
     }
 
-    /// Confirms the next check after the connection has left for which it was.
-    pub(super) fn confirm_after_leave(&mut self, time: CheckTime) {
-        self.confirm_next_check(time, CHECKS_AFTER_LEAVE);
-    }
-
     /// Takes back a batch of reported connections with their answers.
     pub(super) fn put_back(&mut self, batch: Vec<Idle<T>>, time: CheckTime) -> Returned<T> {
         let mut returned = Returned { again: Vec::new(), dismissed: Vec::new() };
@@ -389,11 +381,12 @@ impl<T> Seats<T> {
 
     /// Files a seat for a check at the time `at`. Its previous token is dead.
     fn file(&mut self, number: u32, at: u64) {
+        let version = self.version.wrapping_add(1);
         let Some(row) = self.row_mut(number) else { return };
         let occupant = row.occupant_mut(number);
-        occupant.stage = Stage::Filed;
-        occupant.version = occupant.version.wrapping_add(1);
-        let token = Token { index: number, version: occupant.version };
+        (occupant.stage, occupant.version) = (Stage::Filed, version);
+        let token = Token { index: number, version };
+        self.version = version;
         if at == NEVER {
             return;
         }
@@ -454,11 +447,6 @@ impl<T> Seats<T> {
     #[cold]
     fn remove_row(&mut self, at: usize) {
         let Some(row) = self.rows[at].take() else { return };
-        let newest = self.newest_removed;
-        let ahead = row.versions().map(|version| version.wrapping_sub(newest));
-        // A difference of more than half the range is that of an older version.
-        let most = ahead.filter(|&ahead| ahead <= u16::MAX / 2).max();
-        self.newest_removed = newest.wrapping_add(most.unwrap_or(0));
         while self.rows.last().is_some_and(Option::is_none) {
             self.rows.pop();
             self.room.remove(&(self.rows.len() as u32));

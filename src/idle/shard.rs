@@ -29,7 +29,7 @@ use super::activity::Watcher;
 use super::event::Idle;
 use super::manager::Manager;
 use super::policy::IdlePolicy;
-use super::seats::{CHECKS_PER_SLICE, LIMIT, Returned, Seats};
+use super::seats::{CHECKS_AFTER_LEAVE, CHECKS_PER_SLICE, LIMIT, Returned, Seats};
 use super::verdict::CheckTime;
 use super::watch::Watch;
 use crate::base::catch_panic;
@@ -136,16 +136,10 @@ impl<T: Send + 'static> Shard<T> {
             self.hasten(contents);
             return Ok(());
         }
-        let epoch = contents.epoch + 1;
         let time = self.check_time_before(contents);
         contents.seats.confirm_next_check(time, CHECKS_PER_SLICE);
         let tick = contents.seats.next_check();
-        let check = Check { shard: Some(self.clone()), epoch };
-        let scheduled = self.schedule(check, tick, Admit::Once);
-        let timeout = scheduled.map_err(|error| error.map(Check::retire))?;
-        contents.epoch = epoch;
-        contents.check = Some(Pending { timeout, tick, skipped: 0 });
-        Ok(())
+        self.schedule(contents, tick, Admit::Once, 0)
     }
 
     /// Pulls the check forward if a connection must be checked sooner.
@@ -208,38 +202,33 @@ impl<T: Send + 'static> Shard<T> {
             && next < tick_now + self.manager.ticks_per_second;
         let skipped = if continues_search { skipped + CHECKS_PER_SLICE } else { 0 };
 
-        let epoch = contents.epoch + 1;
-        let check = Check { shard: Some(self.clone()), epoch };
         let at_once = is_left || continues_search;
         let (tick, admit) = if at_once { (tick_now, Admit::DueNow) } else { (next, Admit::Once) };
-        match self.schedule(check, tick, admit) {
-            Ok(timeout) => {
-                contents.epoch = epoch;
-                // Keeps a past tick: otherwise leftovers would reschedule the check.
-                contents.check = Some(Pending { timeout, tick: next, skipped });
-                true
-            }
-            Err(error) => {
-                error.into_task().retire();
-                false
-            }
-        }
+        self.schedule(contents, tick, admit, skipped).is_ok()
     }
 
+    /// Schedules a check, which is then the one that counts.
     fn schedule(
-        &self,
-        check: Check<T>,
+        self: &Arc<Self>,
+        contents: &mut Contents<T>,
         tick: u64,
         admit: Admit,
-    ) -> Result<Internal, ScheduleError<Check<T>>> {
+        skipped: usize,
+    ) -> Result<(), ScheduleError<()>> {
         let Manager { timer, on_worker, .. } = &*self.manager;
-        let due = self.manager.start_of(tick);
-        if *on_worker {
+        let (epoch, due) = (contents.epoch + 1, self.manager.start_of(tick));
+        let check = Check { shard: Some(self.clone()), epoch };
+        let scheduled = if *on_worker {
             let scheduled = timer.schedule_internal(OnWorker(check), due, admit);
-            scheduled.map_err(|error| error.map(|task| task.0))
+            scheduled.map_err(|error| error.map(|task| task.0.retire()))
         } else {
-            timer.schedule_internal(check, due, admit)
-        }
+            timer.schedule_internal(check, due, admit).map_err(|error| error.map(Check::retire))
+        };
+        // It may be past: otherwise what a slice has left would reschedule the check.
+        let tick = contents.seats.next_check();
+        contents.check = Some(Pending { timeout: scheduled?, tick, skipped });
+        contents.epoch = epoch;
+        Ok(())
     }
 
     /// Stops watching a seat by `leave`, which may return its connection.
@@ -260,7 +249,7 @@ impl<T: Send + 'static> Shard<T> {
     #[cold]
     fn delay_check(&self, contents: &mut Contents<T>) {
         let time = self.check_time_before(contents);
-        contents.seats.confirm_after_leave(time);
+        contents.seats.confirm_next_check(time, CHECKS_AFTER_LEAVE);
         let tick = contents.seats.next_check();
         let Some(check) = &mut contents.check else { return };
         // If this is refused, the check has expired, and finds the next connection itself.

@@ -75,20 +75,20 @@ pub(super) mod sealed {
     use super::{Instant, Timestamp};
 
     pub trait Sealed: Copy {
-        fn timestamp(self, origin: impl FnOnce() -> Instant) -> Timestamp;
+        fn timestamp(self, origin: Instant) -> Timestamp;
     }
 
     impl Sealed for Timestamp {
         #[inline]
-        fn timestamp(self, _origin: impl FnOnce() -> Instant) -> Timestamp {
+        fn timestamp(self, _origin: Instant) -> Timestamp {
             self
         }
     }
 
     impl Sealed for Instant {
         #[inline]
-        fn timestamp(self, origin: impl FnOnce() -> Instant) -> Timestamp {
-            Timestamp::new(origin(), self)
+        fn timestamp(self, origin: Instant) -> Timestamp {
+            Timestamp::new(origin, self)
         }
     }
 }

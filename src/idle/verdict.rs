@@ -63,16 +63,13 @@ pub(super) fn verdict(
     match first_due {
         Some((at, kind)) if at <= now => {
             let since = since(kind).unwrap_or(now);
-            Verdict::Idle(event(kind, since, reported(kind), now), since)
+            let silent_for = Duration::from_nanos(now.saturating_sub(since));
+            let first = since >= reported(kind);
+            Verdict::Idle(IdleEvent { kind, first, silent_for }, since)
         }
         Some((at, _)) => Verdict::CheckAt(at),
         None => Verdict::CheckAt(NEVER),
     }
-}
-
-fn event(kind: IdleKind, since: u64, reported: u64, now: u64) -> IdleEvent {
-    let silent_for = Duration::from_nanos(now.saturating_sub(since));
-    IdleEvent { kind, first: since >= reported, silent_for }
 }
 
 /// The part of the jitter that a seat gets, in units of 2^-32. It is a hash of the seat's number

@@ -227,7 +227,7 @@ fn tokens(seats: &mut Seats<u32>) -> usize {
     tokens
 }
 
-/// Rows that were made anew begin with versions that no token has.
+/// In a row that was made anew, no dead token is live again.
 #[test]
 fn rule_04_waves_of_connections_leave_few_tokens() {
     let (mut seats, taken) = watching(1);
@@ -257,7 +257,7 @@ fn confirming_skips_connections_that_left_or_were_active() {
     assert!((5..20).contains(&slices), "{slices} slices");
     assert_eq!(seats.next_check(), 41);
     seats.leave(silent);
-    seats.confirm_after_leave(at(10));
+    seats.confirm_next_check(at(10), CHECKS_AFTER_LEAVE);
     assert_eq!(seats.next_check(), 60);
     let due = all_of(&self::slices(&mut seats, at(60)));
     assert!(due.iter().all(|number| number % 3 != 0) && due.len() >= MANY as usize * 2 / 3 - 1);
@@ -275,7 +275,7 @@ fn confirming_finds_the_first_check_of_all_segments() {
     for number in (MANY - 100..MANY).rev() {
         assert!(seats.is_next(number));
         seats.leave(number);
-        seats.confirm_after_leave(at(3));
+        seats.confirm_next_check(at(3), CHECKS_AFTER_LEAVE);
     }
     assert_eq!(seats.next_check(), 113);
 }

@@ -13,10 +13,7 @@ impl<S: AsyncRead> AsyncRead for IdleStream<S> {
         cx: &mut Context<'_>,
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        let mut this = self.project();
-        let polled = this.stream.as_mut().poll_read(cx, buffer);
-        let untaken = || (this.untaken)(&this.stream);
-        this.monitor.judge(Half::Reader, cx, polled, |&read| read > 0, untaken)
+        self.poll_bytes(Half::Reader, cx, |stream, cx| stream.poll_read(cx, buffer))
     }
 
     fn poll_read_vectored(
@@ -24,10 +21,7 @@ impl<S: AsyncRead> AsyncRead for IdleStream<S> {
         cx: &mut Context<'_>,
         buffers: &mut [IoSliceMut<'_>],
     ) -> Poll<io::Result<usize>> {
-        let mut this = self.project();
-        let polled = this.stream.as_mut().poll_read_vectored(cx, buffers);
-        let untaken = || (this.untaken)(&this.stream);
-        this.monitor.judge(Half::Reader, cx, polled, |&read| read > 0, untaken)
+        self.poll_bytes(Half::Reader, cx, |stream, cx| stream.poll_read_vectored(cx, buffers))
     }
 }
 
@@ -37,10 +31,7 @@ impl<S: AsyncWrite> AsyncWrite for IdleStream<S> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let mut this = self.project();
-        let polled = this.stream.as_mut().poll_write(cx, bytes);
-        let untaken = || (this.untaken)(&this.stream);
-        this.monitor.judge(Half::Writer, cx, polled, |&written| written > 0, untaken)
+        self.poll_bytes(Half::Writer, cx, |stream, cx| stream.poll_write(cx, bytes))
     }
 
     fn poll_write_vectored(
@@ -48,23 +39,14 @@ impl<S: AsyncWrite> AsyncWrite for IdleStream<S> {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let mut this = self.project();
-        let polled = this.stream.as_mut().poll_write_vectored(cx, slices);
-        let untaken = || (this.untaken)(&this.stream);
-        this.monitor.judge(Half::Writer, cx, polled, |&written| written > 0, untaken)
+        self.poll_bytes(Half::Writer, cx, |stream, cx| stream.poll_write_vectored(cx, slices))
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut this = self.project();
-        let polled = this.stream.as_mut().poll_flush(cx);
-        let untaken = || (this.untaken)(&this.stream);
-        this.monitor.judge_flush(cx, polled, untaken)
+        self.poll_end(cx, |stream, cx| stream.poll_flush(cx))
     }
 
     fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut this = self.project();
-        let polled = this.stream.as_mut().poll_close(cx);
-        let untaken = || (this.untaken)(&this.stream);
-        this.monitor.judge_flush(cx, polled, untaken)
+        self.poll_end(cx, |stream, cx| stream.poll_close(cx))
     }
 }

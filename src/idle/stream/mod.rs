@@ -36,9 +36,11 @@ use crate::timer::HashedWheelTimer;
 use monitor::Monitor;
 use pauser::StreamWatch;
 use pin_project_lite::pin_project;
-use signal::{Signal, Silence};
+use signal::{Half, Signal, Silence};
 use std::fmt;
+use std::io;
 use std::pin::Pin;
+use std::task::{Context, Poll};
 
 /// Wraps streams whose reads and writes fail when the stream is idle.
 ///
@@ -318,6 +320,34 @@ impl<S> IdleStream<S> {
     /// Ends the watch and returns the stream.
     pub fn into_inner(self) -> S {
         self.stream
+    }
+}
+
+/// What the traits of tokio and of futures-io have in common.
+impl<S> IdleStream<S> {
+    /// Polls the stream for a read or a write of bytes.
+    #[inline]
+    fn poll_bytes(
+        self: Pin<&mut Self>,
+        half: Half,
+        cx: &mut Context<'_>,
+        poll: impl FnOnce(Pin<&mut S>, &mut Context<'_>) -> Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        let mut this = self.project();
+        let polled = poll(this.stream.as_mut(), cx);
+        this.monitor.judge(half, cx, polled, || (this.untaken)(&this.stream))
+    }
+
+    /// Polls the stream for a flush, or for its end.
+    #[inline]
+    fn poll_end(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        poll: impl FnOnce(Pin<&mut S>, &mut Context<'_>) -> Poll<io::Result<()>>,
+    ) -> Poll<io::Result<()>> {
+        let mut this = self.project();
+        let polled = poll(this.stream.as_mut(), cx);
+        this.monitor.judge_flush(cx, polled, || (this.untaken)(&this.stream))
     }
 }
 

@@ -28,31 +28,26 @@ impl Monitor {
         Self { listener: Listener::new(signal), watch, flush_waits: false, untaken: 0 }
     }
 
-    /// Judges a read or a write of the stream: progress is recorded, and waiting ends with an error if the stream is
-    /// idle. `progressed` says whether a result moved any bytes; `untaken` what the peer has not taken.
+    /// Judges a read or a write of so many bytes: progress is recorded, and waiting ends with an error if the stream is
+    /// idle. `untaken` says what the peer has not taken.
     #[inline]
-    pub(super) fn judge<R>(
+    pub(super) fn judge(
         &mut self,
         half: Half,
         cx: &Context<'_>,
-        polled: Poll<io::Result<R>>,
-        progressed: impl FnOnce(&R) -> bool,
+        polled: Poll<io::Result<usize>>,
         untaken: impl FnOnce() -> Option<u64>,
-    ) -> Poll<io::Result<R>> {
-        match polled {
-            Poll::Ready(result) => {
-                if result.as_ref().is_ok_and(progressed) {
-                    self.record(half);
-                }
-                Poll::Ready(result)
+    ) -> Poll<io::Result<usize>> {
+        if polled.is_pending() {
+            if half == Half::Writer {
+                self.watch.record_waiting_write();
             }
-            Poll::Pending => {
-                if half == Half::Writer {
-                    self.watch.record_waiting_write();
-                }
-                self.wait(half, cx, untaken)
-            }
+            return self.wait(half, cx, untaken);
         }
+        if matches!(polled, Poll::Ready(Ok(1..))) {
+            self.record(half);
+        }
+        polled
     }
 
     /// Judges a flush or a shutdown. Their results are no progress, but while they wait, a write waits.

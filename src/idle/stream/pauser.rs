@@ -3,7 +3,6 @@
 use crate::base::sync::Arc;
 use crate::idle::policy::IdlePolicy;
 use crate::idle::watch::Watch;
-use std::fmt;
 use std::ops::Deref;
 
 /// Pauses the watch of an [`IdleStream`](super::IdleStream), from
@@ -32,7 +31,7 @@ use std::ops::Deref;
 /// # drop(stream);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Pauser(Arc<Watch>);
 
 impl Pauser {
@@ -45,12 +44,6 @@ impl Pauser {
     pub fn pause(&self) -> Pause {
         self.0.pause();
         Pause(self.0.clone())
-    }
-}
-
-impl fmt::Debug for Pauser {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Pauser").field(&self.0).finish()
     }
 }
 
@@ -71,17 +64,12 @@ impl fmt::Debug for Pauser {
 /// }
 /// ```
 #[must_use = "dropping the guard ends the pause"]
+#[derive(Debug)]
 pub struct Pause(Arc<Watch>);
 
 impl Drop for Pause {
     fn drop(&mut self) {
         self.0.resume();
-    }
-}
-
-impl fmt::Debug for Pause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Pause").field(&self.0).finish()
     }
 }
 

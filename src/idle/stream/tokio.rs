@@ -13,11 +13,11 @@ impl<S: AsyncRead> AsyncRead for IdleStream<S> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let mut this = self.project();
         let before = buffer.filled().len();
-        let polled = this.stream.as_mut().poll_read(cx, buffer);
-        let untaken = || (this.untaken)(&this.stream);
-        this.monitor.judge(Half::Reader, cx, polled, |()| buffer.filled().len() > before, untaken)
+        let polled = self.poll_bytes(Half::Reader, cx, |stream, cx| {
+            stream.poll_read(cx, buffer).map_ok(|()| buffer.filled().len() - before)
+        });
+        polled.map_ok(|_| ())
     }
 }
 
@@ -27,10 +27,7 @@ impl<S: AsyncWrite> AsyncWrite for IdleStream<S> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let mut this = self.project();
-        let polled = this.stream.as_mut().poll_write(cx, bytes);
-        let untaken = || (this.untaken)(&this.stream);
-        this.monitor.judge(Half::Writer, cx, polled, |&written| written > 0, untaken)
+        self.poll_bytes(Half::Writer, cx, |stream, cx| stream.poll_write(cx, bytes))
     }
 
     fn poll_write_vectored(
@@ -38,10 +35,7 @@ impl<S: AsyncWrite> AsyncWrite for IdleStream<S> {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let mut this = self.project();
-        let polled = this.stream.as_mut().poll_write_vectored(cx, slices);
-        let untaken = || (this.untaken)(&this.stream);
-        this.monitor.judge(Half::Writer, cx, polled, |&written| written > 0, untaken)
+        self.poll_bytes(Half::Writer, cx, |stream, cx| stream.poll_write_vectored(cx, slices))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -49,16 +43,10 @@ impl<S: AsyncWrite> AsyncWrite for IdleStream<S> {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut this = self.project();
-        let polled = this.stream.as_mut().poll_flush(cx);
-        let untaken = || (this.untaken)(&this.stream);
-        this.monitor.judge_flush(cx, polled, untaken)
+        self.poll_end(cx, |stream, cx| stream.poll_flush(cx))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut this = self.project();
-        let polled = this.stream.as_mut().poll_shutdown(cx);
-        let untaken = || (this.untaken)(&this.stream);
-        this.monitor.judge_flush(cx, polled, untaken)
+        self.poll_end(cx, |stream, cx| stream.poll_shutdown(cx))
     }
 }
