@@ -7,10 +7,9 @@ use super::timestamp::Timestamp;
 use super::verdict::CheckTime;
 use crate::base::catch_panic;
 use crate::base::sync::{AtomicU64, Ordering};
-use crate::time::tick::{TickScale, instant_after, nanos};
+use crate::time::tick::{TickScale, instant_after};
 use crate::timer::HashedWheelTimer;
-use std::num::NonZeroU64;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Runs the callback for a batch. Returns the number of panics.
 pub(super) type Deliver<T> = dyn Fn(&mut [Idle<T>]) -> u64 + Send + Sync;
@@ -20,7 +19,6 @@ pub(super) struct Manager<T> {
     pub(super) timer: HashedWheelTimer,
     pub(super) origin: Instant,
     pub(super) ticks: TickScale,
-    pub(super) ticks_per_second: u64,
     pub(super) deliver: Box<Deliver<T>>,
     /// Whether the checks and the callback run on the worker even if the timer has an executor.
     pub(super) on_worker: bool,
@@ -30,17 +28,14 @@ pub(super) struct Manager<T> {
     /// The number of callback calls that panicked. Relaxed, like `reported`: no other data depends on it.
     pub(super) panicked: AtomicU64,
     /// The number of reports of each kind.
-    reported: [AtomicU64; IdleKind::EVERY.len()],
+    pub(super) reported: [AtomicU64; IdleKind::EVERY.len()],
 }
 
 impl<T> Manager<T> {
     pub(super) fn new(timer: HashedWheelTimer, deliver: Box<Deliver<T>>, on_worker: bool) -> Self {
-        let tick = NonZeroU64::new(nanos(timer.tick_duration())).unwrap_or(NonZeroU64::MIN);
-        let ticks = TickScale::new(tick);
         Self {
             origin: timer.started_at(),
-            ticks,
-            ticks_per_second: ticks.tick_not_before(nanos(Duration::from_secs(1))),
+            ticks: timer.gate().scale,
             timer,
             deliver,
             on_worker,
@@ -57,14 +52,6 @@ impl<T> Manager<T> {
     /// Returns the previous scale.
     pub(super) fn set_scale(&self, scale: Scale) -> Scale {
         Scale(f64::from_bits(self.scale.swap(scale.0.to_bits(), Ordering::Relaxed)))
-    }
-
-    pub(super) fn panicked(&self) -> u64 {
-        self.panicked.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn reported(&self, kind: IdleKind) -> u64 {
-        self.reported[kind as usize].load(Ordering::Relaxed)
     }
 
     pub(super) fn count_reports(&self, batch: &[Idle<T>]) {

@@ -9,7 +9,7 @@ use super::timestamp::Timestamp;
 use super::watch::Watch;
 use crate::base::catch_panic;
 use crate::base::spread;
-use crate::base::sync::Arc;
+use crate::base::sync::{Arc, Ordering};
 use crate::time::tick::nanos;
 use crate::timeout::ScheduleError;
 use crate::timer::HashedWheelTimer;
@@ -250,13 +250,13 @@ impl<T: Send + 'static> IdleTimeouts<T> {
 
     /// The number of callback calls that have panicked.
     pub fn panicked(&self) -> u64 {
-        self.manager.panicked()
+        self.manager.panicked.load(Ordering::Relaxed)
     }
 
     /// The number of reports of this kind: calls of the callback, or connections in the batches of
     /// [`batched`](Self::batched). One that was answered by [`Answer::Progressed`] does not count.
     pub fn reported(&self, kind: IdleKind) -> u64 {
-        self.manager.reported(kind)
+        self.manager.reported[kind as usize].load(Ordering::Relaxed)
     }
 
     /// Multiplies all durations by `factor` until the next call. This includes connections that are

@@ -40,10 +40,7 @@ const TICK: Duration = Duration::from_millis(1);
 /// ```
 #[inline]
 pub fn global() -> &'static HashedWheelTimer {
-    match GLOBAL.get() {
-        Some(timer) => timer,
-        None => start().unwrap_or_else(|error| panic!("the global timer does not start: {error}")),
-    }
+    try_global().unwrap_or_else(|error| panic!("the global timer does not start: {error}"))
 }
 
 /// The timer of this process, as [`global`] returns it.
@@ -59,6 +56,7 @@ pub fn global() -> &'static HashedWheelTimer {
 /// assert_eq!(timer.pending_timeouts(), 0);
 /// # Ok::<(), wheelwork::BuildError>(())
 /// ```
+#[inline]
 pub fn try_global() -> Result<&'static HashedWheelTimer, BuildError> {
     match GLOBAL.get() {
         Some(timer) => Ok(timer),
