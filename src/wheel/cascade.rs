@@ -1,6 +1,7 @@
 //! A cascade: levels of buckets, each coarser than the one below. Timeouts are moved down from
-//! level to level. A [`Layout`] says which level a timeout goes to. There are three layouts:
-//! Kafka's, that of the classic Linux timers, and a single level for the simple wheel.
+//! level to level. The *window* of a level is as long as all of its buckets. A timeout goes to the
+//! finest level whose window reaches it. A [`Layout`] says where the windows begin. There are three
+//! layouts: Kafka's, that of the classic Linux timers, and a single level for the simple wheel.
 //!
 //! A bucket *expires* at its first tick. Then its timeouts are filed again and land in a finer
 //! level, or run if it is a bucket of the finest. The *clock* is the last tick that has expired or
@@ -29,36 +30,27 @@ use super::token::{Due, Token};
 use std::alloc::{Layout as Memory, handle_alloc_error};
 use std::collections::TryReserveError;
 use std::fmt;
+use std::marker::PhantomData;
 
 /// Between two moves, memory for this many entries is kept.
 const IDLE_CAPACITY: usize = 4096;
 
-/// The sizes of a cascade's levels, and the rule that picks a timeout's level.
-pub(super) trait Layout {
+/// The rules of a cascade's levels.
+pub trait Layout {
     /// The structure's name in debug output.
     const NAME: &'static str;
 
-    /// The number of buckets of a level, and the number of ticks in a bucket.
-    fn level(&self, level: usize) -> (usize, u64);
+    /// The number of ticks after the clock that the levels reach.
+    const REACH: u64 = NOTHING;
 
-    /// The level of a timeout due at `tick`, which is in reach and not before the clock. The level
-    /// need not exist yet.
-    fn place(&mut self, tick: u64) -> usize;
-
-    /// Moves the clock to `clock`.
-    fn advance(&mut self, clock: u64);
-
-    /// The last tick that the levels reach at the present clock.
-    fn last_in_reach(&self) -> u64 {
-        NOTHING
-    }
+    /// Whether a level's window begins at the clock rounded down to the level's unit, instead of at the clock.
+    const IS_ALIGNED: bool = true;
 }
 
 /// A structure of levels between which timeouts are moved down.
-pub(super) struct Cascade<L> {
-    layout: L,
+pub struct Cascade<L> {
     levels: Vec<Level>,
-    /// The next tick to expire: one after the layout's clock. In a pass, the tick that expires: the clock itself.
+    /// The next tick to expire: one after the clock. In a pass, the tick that expires: the clock itself.
     current_tick: u64,
     sweep_position: SweepPosition,
     /// Entries that are being moved down and are due by now. Empty between two moves, and kept so
@@ -66,41 +58,43 @@ pub(super) struct Cascade<L> {
     moving: Vec<(Token, u64)>,
     /// Entries that will be moved down when the clock shows the present.
     later: Vec<(Token, u64)>,
+    layout: PhantomData<L>,
 }
 
 impl<L: Layout> Cascade<L> {
-    /// A cascade with `levels` levels. More are made on demand.
-    pub(super) fn new(layout: L, levels: usize) -> Result<Self, TryReserveError> {
-        let made = (0..levels).map(|level| {
-            let (size, unit) = layout.level(level);
-            Level::new(size, unit)
-        });
-        let levels = made.collect::<Result<_, _>>()?;
-        let (moving, later) = (Vec::new(), Vec::new());
-        let sweep_position = SweepPosition::default();
-        Ok(Self { layout, levels, current_tick: 0, sweep_position, moving, later })
+    /// A cascade of these levels, the finest first. Further ones are made when a timeout is out of their reach.
+    pub(super) fn new(
+        levels: impl IntoIterator<Item = Result<Level, TryReserveError>>,
+    ) -> Result<Self, TryReserveError> {
+        Ok(Self {
+            levels: levels.into_iter().collect::<Result<_, _>>()?,
+            current_tick: 0,
+            sweep_position: SweepPosition::default(),
+            moving: Vec::new(),
+            later: Vec::new(),
+            layout: PhantomData,
+        })
     }
 
     pub(super) fn levels(&self) -> usize {
         self.levels.len()
     }
 
-    #[inline]
-    fn file(&mut self, tick: u64, token: Token, arrival: Arrival) {
-        let level = self.layout.place(tick);
-        if level >= self.levels.len() {
-            self.make_levels_up_to(level);
-        }
-        self.levels[level].file(tick, token, arrival);
+    /// Makes the level above the coarsest one.
+    #[cold]
+    fn make_level(&mut self) {
+        let made = self.levels[self.levels.len() - 1].overflow();
+        // Aborts as a growing vector does when memory runs out.
+        self.levels.push(made.unwrap_or_else(|_| handle_alloc_error(Memory::new::<Level>())));
     }
 
-    #[cold]
-    fn make_levels_up_to(&mut self, last: usize) {
-        for level in self.levels.len()..=last {
-            let (size, unit) = self.layout.level(level);
-            let made = Level::new(size, unit);
-            // Aborts as a growing vector does when memory runs out.
-            self.levels.push(made.unwrap_or_else(|_| handle_alloc_error(Memory::new::<Level>())));
+    /// Moves the clock. Goes up from the finest level until an aligned window stays where it is.
+    fn advance(&mut self, clock: u64) {
+        for level in &mut self.levels {
+            if L::IS_ALIGNED && clock - level.begin < level.unit {
+                return;
+            }
+            level.begin = if L::IS_ALIGNED { level.start_of(clock) } else { clock };
         }
     }
 
@@ -111,53 +105,26 @@ impl<L: Layout> Cascade<L> {
 
     /// Moves the clock to `tick`, at which one or more buckets expire. The coarsest bucket goes
     /// first, since its timeouts are the oldest. Returns whether any timeout is due in this tick.
+    ///
+    /// A timeout that is due at this stop lands in the finest level's bucket that expires next.
     fn stop_at(&mut self, tick: u64, now: u64, batch: &mut Batch) -> bool {
-        self.layout.advance(tick);
+        self.advance(tick);
         self.current_tick = tick;
-        for level in (1..self.levels.len()).rev() {
-            if self.levels[level].first_expiration() == Some(tick) {
-                self.move_down(level, now);
+        let Self { levels, moving, later, .. } = self;
+        for level in (1..levels.len()).rev() {
+            if levels[level].first_expiration() == Some(tick) {
+                levels[level].take_first(|token, due| {
+                    let list = if due <= now { &mut *moving } else { &mut *later };
+                    list.push((token, due));
+                });
+                file_moved(&mut levels[..level], moving, tick);
             }
         }
-        let due = self.levels[0].earliest() == tick;
+        let due = levels[0].earliest() == tick;
         if due {
-            self.levels[0].take_first(|token, _| batch.push(token, 0));
+            levels[0].take_first(|token, _| batch.push(token, 0));
         }
         due
-    }
-
-    /// Files a timeout where it would lie if it had always been in the levels: in the coarsest
-    /// level whose bucket for its tick has not expired by `clock`.
-    fn file_moved(&mut self, tick: u64, token: Token, clock: u64) {
-        let waits = |level: &Level| level.start_of(tick) > clock;
-        let level = self.levels.iter().rposition(waits).unwrap_or(0);
-        self.levels[level].file(tick, token, Arrival::MovedDown);
-    }
-
-    /// Moves down the first bucket of a level. A timeout that is due at this stop lands in the
-    /// finest level's bucket that expires next.
-    fn move_down(&mut self, level: usize, now: u64) {
-        let mut moving = std::mem::take(&mut self.moving);
-        let later = &mut self.later;
-        self.levels[level].take_first(|token, tick| {
-            let list = if tick <= now { &mut moving } else { &mut *later };
-            list.push((token, tick));
-        });
-        for (token, tick) in moving.drain(..) {
-            self.file(tick, token, Arrival::MovedDown);
-        }
-        moving.shrink_to(IDLE_CAPACITY);
-        self.moving = moving;
-    }
-
-    /// Refiles the entries in `later`. The clock shows the present, `now`.
-    fn move_the_rest_down(&mut self, now: u64) {
-        let mut later = std::mem::take(&mut self.later);
-        for (token, tick) in later.drain(..) {
-            self.file_moved(tick, token, now);
-        }
-        later.shrink_to(IDLE_CAPACITY);
-        self.later = later;
     }
 
     /// Goes from the coarsest level to the finest, since its timeouts are the oldest of their tick.
@@ -170,15 +137,26 @@ impl<L: Layout> Cascade<L> {
         }
     }
 
-    /// The level of a bucket, and its number in that level. `bucket` counts through all levels.
-    fn locate(&self, mut bucket: usize) -> (usize, usize) {
+    /// The level of a part of a bucket, and its number in that level. `part` counts through all levels.
+    fn locate(&self, mut part: usize) -> (usize, usize) {
         let mut level = 0;
-        while bucket >= self.levels[level].size() {
-            bucket -= self.levels[level].size();
+        while part >= PARTS * self.levels[level].size() {
+            part -= PARTS * self.levels[level].size();
             level += 1;
         }
-        (level, bucket)
+        (level, part)
     }
+}
+
+/// Files timeouts where they would lie if they had always been in these levels: each in the coarsest
+/// level whose bucket for its tick has not expired by `clock`.
+fn file_moved(levels: &mut [Level], moved: &mut Vec<(Token, u64)>, clock: u64) {
+    for (token, tick) in moved.drain(..) {
+        let waits = |level: &Level| level.start_of(tick) > clock;
+        let level = levels.iter().rposition(waits).unwrap_or(0);
+        levels[level].file(tick, token, Arrival::MovedDown);
+    }
+    moved.shrink_to(IDLE_CAPACITY);
 }
 
 impl<L: Layout> TokenWheel for Cascade<L> {
@@ -186,11 +164,17 @@ impl<L: Layout> TokenWheel for Cascade<L> {
     #[inline]
     fn insert(&mut self, tick: u64, token: Token) {
         let tick = tick.max(self.current_tick).min(self.reach());
-        self.file(tick, token, Arrival::Direct);
+        let level = loop {
+            match self.levels.iter().position(|level| level.reaches(tick)) {
+                Some(level) => break level,
+                None => self.make_level(),
+            }
+        };
+        self.levels[level].file(tick, token, Arrival::Direct);
     }
 
     fn reach(&self) -> u64 {
-        self.layout.last_in_reach()
+        self.levels[0].begin.saturating_add(L::REACH)
     }
 
     /// O(m) for each bucket that expires. A timeout is moved down at most m - 1 times.
@@ -207,9 +191,9 @@ impl<L: Layout> TokenWheel for Cascade<L> {
                 return Some(tick);
             }
         }
-        self.layout.advance(now);
+        self.advance(now);
         self.current_tick = now + 1;
-        self.move_the_rest_down(now);
+        file_moved(&mut self.levels, &mut self.later, now);
         None
     }
 
@@ -232,9 +216,8 @@ impl<L: Layout> TokenWheel for Cascade<L> {
     fn sweep(&mut self, budget: usize, mut keep: impl FnMut(Token) -> bool) -> bool {
         let (mut position, parts) = (self.sweep_position, PARTS * self.bucket_count());
         let ended = position.resume(parts, budget, |unit, rest, budget| {
-            let part = parts - 1 - unit;
-            let (level, bucket) = self.locate(part / PARTS);
-            self.levels[level].sweep(bucket * PARTS + part % PARTS, rest, budget, &mut keep)
+            let (level, part) = self.locate(parts - 1 - unit);
+            self.levels[level].sweep(part, rest, budget, &mut keep)
         });
         self.sweep_position = position;
         ended
@@ -261,83 +244,3 @@ impl<L: Layout> fmt::Debug for Cascade<L> {
         structure::debug(L::NAME, self, f)
     }
 }
-
-/// Defines a structure: a cascade of a layout, under a name that users can write.
-macro_rules! cascade {
-    ($(#[$doc:meta])* $name:ident, $layout:ty) => {
-        $(#[$doc])*
-        pub struct $name($crate::wheel::cascade::Cascade<$layout>);
-
-        impl $crate::wheel::structure::TokenWheel for $name {
-            #[inline]
-            fn insert(&mut self, tick: u64, token: $crate::wheel::Token) {
-                self.0.insert(tick, token);
-            }
-
-            #[inline]
-            fn reach(&self) -> u64 {
-                self.0.reach()
-            }
-
-            #[inline]
-            fn take_next(
-                &mut self,
-                now: u64,
-                batch: &mut $crate::wheel::Batch,
-                later: impl FnMut($crate::wheel::Due),
-            ) -> Option<u64> {
-                self.0.take_next(now, batch, later)
-            }
-
-            #[inline]
-            fn next_expiry(&self) -> Option<u64> {
-                self.0.next_expiry()
-            }
-
-            #[inline]
-            fn current_tick(&self) -> u64 {
-                self.0.current_tick()
-            }
-
-            fn bucket_count(&self) -> usize {
-                self.0.bucket_count()
-            }
-
-            fn sweep(
-                &mut self,
-                budget: usize,
-                keep: impl FnMut($crate::wheel::Token) -> bool,
-            ) -> bool {
-                self.0.sweep(budget, keep)
-            }
-
-            fn placement(
-                &self,
-                tick: u64,
-                token: $crate::wheel::Token,
-            ) -> Option<$crate::wheel::Placement> {
-                self.0.placement(tick, token)
-            }
-        }
-
-        impl $crate::wheel::structure::Exact for $name {
-            fn confirm_tick(
-                &mut self,
-                tick: u64,
-                confirm: &mut $crate::wheel::confirm::Confirm<
-                    impl FnMut($crate::wheel::Due) -> $crate::wheel::Standing,
-                >,
-            ) {
-                self.0.confirm_tick(tick, confirm);
-            }
-        }
-
-        impl std::fmt::Debug for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                std::fmt::Debug::fmt(&self.0, f)
-            }
-        }
-    };
-}
-
-pub(super) use cascade;

@@ -13,7 +13,9 @@ use super::bucket::{Bucket, FARTHEST_ROUND};
 use super::confirm::{Confirm, Standing};
 use super::earliest::{Earliest, NOTHING};
 use super::key::Key;
-use super::structure::{self, Batch, Exact, Placement, SweepPosition, TokenWheel, Unlimited};
+use super::structure::{
+    self, Batch, Exact, Placement, SweepPosition, TokenWheel, Unlimited, sweep_bucket,
+};
 use super::token::{Due, Token};
 use super::values::Wheel;
 use std::collections::TryReserveError;
@@ -181,16 +183,11 @@ impl TokenWheel for Ring {
     fn sweep(&mut self, budget: usize, mut keep: impl FnMut(Token) -> bool) -> bool {
         let mut position = self.sweep_position;
         let ended = position.resume(self.buckets.len(), budget, |bucket, rest, budget| {
-            let len = self.buckets[bucket].len();
-            let end = rest.map_or(len, |rest| rest.min(len));
-            if end == 0 {
-                return (0, None);
-            }
-            let begin = self.buckets[bucket].retain_before(end, budget, &mut keep);
-            if begin == 0 {
+            let (checked, rest) = sweep_bucket(&mut self.buckets[bucket], rest, budget, &mut keep);
+            if checked > 0 && rest.is_none() {
                 self.recompute(bucket);
             }
-            (end - begin, Some(begin).filter(|&begin| begin > 0))
+            (checked, rest)
         });
         self.sweep_position = position;
         ended

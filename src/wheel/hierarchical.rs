@@ -1,6 +1,7 @@
 //! The hierarchical wheel: a cascade whose levels are made on demand, as in Kafka.
 
-use super::cascade::{Cascade, Layout, cascade};
+use super::cascade::{Cascade, Layout};
+use super::level::Level;
 use super::structure::Unlimited;
 use super::values::Wheel;
 
@@ -42,10 +43,8 @@ const MAX_BUCKETS: usize = 1 << 16;
 /// ```
 pub type HierarchicalWheel<T> = Wheel<T, Hierarchical>;
 
-cascade! {
-    /// The structure of a [`HierarchicalWheel`].
-    Hierarchical, Powers
-}
+/// The structure of a [`HierarchicalWheel`].
+pub type Hierarchical = Cascade<Powers>;
 
 /// The number of buckets in each level was below 2 or above 65,536, or memory for them was refused.
 ///
@@ -72,71 +71,12 @@ fn size_error(buckets: usize) -> String {
     }
 }
 
-/// Levels of n buckets, each n times coarser than the one below.
+/// The layout: levels of n buckets, each n times coarser than the one below.
 #[derive(Debug)]
-pub(super) struct Powers {
-    size: u64,
-    windows: Vec<Window>,
-}
-
-/// The window of a level: `span` ticks, beginning at its clock.
-#[derive(Clone, Copy, Debug)]
-struct Window {
-    /// The wheel's clock, rounded down to the unit.
-    clock: u64,
-    /// The number of ticks in a bucket.
-    unit: u64,
-    /// `u64::MAX` in the last level that can exist, which reaches every tick.
-    span: u64,
-}
-
-impl Window {
-    fn reaches(&self, tick: u64) -> bool {
-        tick - self.clock < self.span || self.span == u64::MAX
-    }
-}
-
-impl Powers {
-    fn new(size: u64) -> Self {
-        Self { size, windows: vec![Window { clock: 0, unit: 1, span: size }] }
-    }
-
-    /// The window of the level above `below`. Its clock is that of `below`, rounded down to the new
-    /// unit.
-    fn overflow(&self, below: Window) -> Window {
-        let unit = below.span;
-        let span = unit.saturating_mul(self.size);
-        Window { clock: below.clock - below.clock % unit, unit, span }
-    }
-}
+pub struct Powers;
 
 impl Layout for Powers {
     const NAME: &'static str = "Hierarchical";
-
-    fn level(&self, level: usize) -> (usize, u64) {
-        (self.size as usize, self.windows[level].unit)
-    }
-
-    #[inline]
-    fn place(&mut self, tick: u64) -> usize {
-        if let Some(level) = self.windows.iter().position(|window| window.reaches(tick)) {
-            return level;
-        }
-        while let Some(&top) = self.windows.last().filter(|window| !window.reaches(tick)) {
-            self.windows.push(self.overflow(top));
-        }
-        self.windows.len() - 1
-    }
-
-    /// Goes up from the finest level until a level's clock stays the same.
-    fn advance(&mut self, clock: u64) {
-        for window in &mut self.windows {
-            if clock - window.clock < window.unit {
-                return;
-            }
-            window.clock = clock - clock % window.unit;
-        }
-    }
 }
 
 impl Hierarchical {
@@ -145,7 +85,7 @@ impl Hierarchical {
         if !(2..=MAX_BUCKETS).contains(&buckets) {
             return Err(error);
         }
-        Cascade::new(Powers::new(buckets as u64), 1).map(Self).map_err(|_| error)
+        Self::new([Level::new(buckets, 1)]).map_err(|_| error)
     }
 }
 
@@ -163,6 +103,6 @@ impl<T> HierarchicalWheel<T> {
 
     /// The number of levels made so far.
     pub fn levels(&self) -> usize {
-        self.structure().0.levels()
+        self.structure().levels()
     }
 }

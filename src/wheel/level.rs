@@ -11,6 +11,7 @@
 use super::bucket::Bucket;
 use super::confirm::{Confirm, Standing};
 use super::earliest::{Earliest, NOTHING};
+use super::structure::sweep_bucket;
 use super::token::{Due, Token};
 use std::collections::TryReserveError;
 
@@ -18,60 +19,72 @@ use std::collections::TryReserveError;
 pub(super) const PARTS: usize = 2;
 
 /// How a timeout came to its level. This picks the part of the bucket.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(super) enum Arrival {
-    Direct,
     MovedDown,
-}
-
-/// A bucket. The mark of an entry is its tick.
-#[derive(Default)]
-struct TwoParts {
-    moved_down: Bucket<u64>,
-    direct: Bucket<u64>,
+    Direct,
 }
 
 pub(super) struct Level {
-    buckets: Vec<TwoParts>,
+    /// The parts of all buckets, those of one bucket side by side. The mark of an entry is its tick.
+    parts: Vec<Bucket<u64>>,
     /// See `bucket`.
     spare: Bucket<u64>,
     /// The earliest tick in each bucket.
     earliest: Earliest,
+    /// The first tick of the level's window.
+    pub(super) begin: u64,
+    /// The number of ticks in the window. `u64::MAX` if it reaches every tick.
+    span: u64,
     /// The number of ticks that a bucket spans.
-    unit: u64,
+    pub(super) unit: u64,
     /// log2 of the unit, if both the unit and the number of buckets are powers of two.
     shift: Option<u32>,
 }
 
 impl Level {
     pub(super) fn new(size: usize, unit: u64) -> Result<Self, TryReserveError> {
-        let mut buckets = Vec::new();
-        buckets.try_reserve_exact(size)?;
-        buckets.resize_with(size, TwoParts::default);
+        let mut parts = Vec::new();
+        parts.try_reserve_exact(PARTS * size)?;
+        parts.resize_with(PARTS * size, Bucket::default);
         let powers = size.is_power_of_two() && unit.is_power_of_two();
         let shift = powers.then(|| unit.trailing_zeros());
         let (spare, earliest) = (Bucket::default(), Earliest::new(size)?);
-        Ok(Self { buckets, spare, earliest, unit, shift })
+        let span = unit.saturating_mul(size as u64);
+        Ok(Self { parts, spare, earliest, begin: 0, span, unit, shift })
+    }
+
+    pub(super) fn reaching_every_tick(self) -> Self {
+        Self { span: u64::MAX, ..self }
+    }
+
+    /// The next coarser level. It has as many buckets, and each spans as many ticks as this level.
+    pub(super) fn overflow(&self) -> Result<Self, TryReserveError> {
+        let mut above = Self::new(self.size(), self.span)?;
+        above.begin = above.start_of(self.begin);
+        Ok(above)
+    }
+
+    #[inline]
+    pub(super) fn reaches(&self, tick: u64) -> bool {
+        tick - self.begin < self.span || self.span == u64::MAX
     }
 
     pub(super) fn size(&self) -> usize {
-        self.buckets.len()
+        self.parts.len() / PARTS
     }
 
     #[inline]
     pub(super) fn file(&mut self, tick: u64, token: Token, arrival: Arrival) {
         let bucket = self.bucket_of(tick);
-        let parts = &mut self.buckets[bucket];
-        match arrival {
-            Arrival::Direct => parts.direct.file(&mut self.spare, token, tick),
-            Arrival::MovedDown => parts.moved_down.file(&mut self.spare, token, tick),
-        }
+        let part = PARTS * bucket + arrival as usize;
+        self.parts[part].file(&mut self.spare, token, tick);
         self.earliest.lower(bucket, tick);
     }
 
     #[inline]
     fn bucket_of(&self, tick: u64) -> usize {
-        let size = self.buckets.len() as u64;
+        let size = self.size() as u64;
         match self.shift {
             Some(shift) => ((tick >> shift) & (size - 1)) as usize,
             None => ((tick / self.unit) % size) as usize,
@@ -103,16 +116,13 @@ impl Level {
     /// Empties the first bucket, in the order of insertion.
     pub(super) fn take_first(&mut self, mut taken: impl FnMut(Token, u64)) {
         let bucket = self.bucket_of(self.earliest.least());
-        let TwoParts { moved_down, direct } = &mut self.buckets[bucket];
-        moved_down.take_all(&mut self.spare, &mut taken);
-        direct.take_all(&mut self.spare, &mut taken);
+        for part in &mut self.parts[PARTS * bucket..][..PARTS] {
+            part.take_all(&mut self.spare, &mut taken);
+        }
         self.earliest.set(bucket, NOTHING);
     }
 
-    /// Checks at most `budget` entries in one part of a bucket, from the end to the front, and
-    /// drops those that `keep` denies. It checks the entries before `rest`, or the last ones if
-    /// that is `None`. Returns the number of checked entries, and the next `rest`, or `None` at the
-    /// end of the part.
+    /// Sweeps one part of a bucket; see [`SweepPosition::resume`](super::structure::SweepPosition::resume).
     pub(super) fn sweep(
         &mut self,
         part: usize,
@@ -120,43 +130,34 @@ impl Level {
         budget: usize,
         keep: impl FnMut(Token) -> bool,
     ) -> (usize, Option<usize>) {
-        let number = part / PARTS;
-        let TwoParts { moved_down, direct } = &mut self.buckets[number];
-        let bucket = if part % PARTS == 0 { moved_down } else { direct };
-        let len = bucket.len();
-        let end = rest.map_or(len, |rest| rest.min(len));
-        if end == 0 {
-            return (0, None);
+        let (checked, rest) = sweep_bucket(&mut self.parts[part], rest, budget, keep);
+        if checked > 0 && rest.is_none() {
+            self.recompute_earliest(part / PARTS);
         }
-        let begin = bucket.retain_before(end, budget, keep);
-        if begin == 0 {
-            self.recompute_earliest(number);
-        }
-        (end - begin, Some(begin).filter(|&begin| begin > 0))
+        (checked, rest)
     }
 
     /// Checks the entries of the earliest tick until it finds a live one. Drops the dead ones
     /// before it.
     pub(super) fn confirm(&mut self, confirm: &mut Confirm<impl FnMut(Due) -> Standing>) {
         let tick = self.earliest.least();
-        let number = self.bucket_of(tick);
-        let TwoParts { moved_down, direct } = &mut self.buckets[number];
-        if moved_down.confirm(tick, tick, confirm) && direct.confirm(tick, tick, confirm) {
-            self.recompute_earliest(number);
+        let bucket = self.bucket_of(tick);
+        let mut parts = self.parts[PARTS * bucket..][..PARTS].iter_mut();
+        if parts.all(|part| part.confirm(tick, tick, confirm)) {
+            self.recompute_earliest(bucket);
         }
     }
 
     /// Recomputes the earliest tick of a bucket from its entries.
-    fn recompute_earliest(&mut self, number: usize) {
-        let TwoParts { moved_down, direct } = &self.buckets[number];
-        let earliest = moved_down.marks().chain(direct.marks()).min();
-        self.earliest.set(number, earliest.unwrap_or(NOTHING));
+    fn recompute_earliest(&mut self, bucket: usize) {
+        let parts = &self.parts[PARTS * bucket..][..PARTS];
+        let earliest = parts.iter().flat_map(Bucket::marks).min();
+        self.earliest.set(bucket, earliest.unwrap_or(NOTHING));
     }
 
     /// Searches all buckets for a token.
     pub(super) fn find(&self, token: Token) -> Option<usize> {
-        let holds =
-            |parts: &TwoParts| parts.moved_down.contains(token) || parts.direct.contains(token);
-        self.buckets.iter().position(holds)
+        let part = self.parts.iter().position(|part| part.contains(token))?;
+        Some(part / PARTS)
     }
 }

@@ -10,7 +10,9 @@
 
 use super::bucket::Bucket;
 use super::earliest::NOTHING;
-use super::structure::{self, Batch, Placement, SweepPosition, TokenWheel, Unlimited};
+use super::structure::{
+    self, Batch, Placement, SweepPosition, TokenWheel, Unlimited, sweep_bucket,
+};
 use super::token::{Due, Token};
 use super::values::Wheel;
 use std::fmt;
@@ -222,16 +224,11 @@ impl TokenWheel for Linux {
                 None => &mut self.overdue,
                 Some(number) => &mut self.buckets[number],
             };
-            let len = bucket.len();
-            let end = rest.map_or(len, |rest| rest.min(len));
-            let begin = bucket.retain_before(end, budget, &mut keep);
-            if begin > 0 {
-                return (end - begin, Some(begin));
-            }
+            let swept = sweep_bucket(bucket, rest, budget, &mut keep);
             if unit > 0 && bucket.len() == 0 {
                 self.occupied[(unit - 1) / SIZE] &= !(1 << ((unit - 1) % SIZE));
             }
-            (end, None)
+            swept
         });
         self.sweep_position = position;
         ended
@@ -255,11 +252,5 @@ impl<T> LinuxWheel<T> {
     /// An empty wheel.
     pub fn new() -> Self {
         Self::on(Linux::default())
-    }
-}
-
-impl<T> Default for LinuxWheel<T> {
-    fn default() -> Self {
-        Self::new()
     }
 }

@@ -1,14 +1,9 @@
 //! The wheel of Linux before 4.8: a cascade of five levels.
 
-use super::cascade::{Cascade, Layout, cascade};
+use super::cascade::{Cascade, Layout};
+use super::level::Level;
 use super::structure::Unlimited;
 use super::values::Wheel;
-
-/// log2 of the ticks in a bucket, for the levels tv1 to tv5.
-const SHIFTS: [u32; 5] = [0, 8, 14, 20, 26];
-
-/// The longest delay that the last level reaches.
-const REACH: u64 = u32::MAX as u64;
 
 /// Five levels for 2^32 ticks: one of 256 buckets, four of 64, with cascades.
 ///
@@ -43,47 +38,26 @@ const REACH: u64 = u32::MAX as u64;
 /// ```
 pub type LinuxClassicWheel<T> = Wheel<T, LinuxClassic>;
 
-cascade! {
-    /// The structure of a [`LinuxClassicWheel`].
-    LinuxClassic, TimerVectors
-}
+/// The structure of a [`LinuxClassicWheel`].
+pub type LinuxClassic = Cascade<TimerVectors>;
 
-/// The layout: the levels tv1 to tv5.
-#[derive(Debug, Default)]
-pub(super) struct TimerVectors {
-    clock: u64,
-}
+/// The layout: the levels tv1 to tv5. A level spans one unit of the next level.
+#[derive(Debug)]
+pub struct TimerVectors;
 
 impl Layout for TimerVectors {
     const NAME: &'static str = "LinuxClassic";
-
-    fn level(&self, level: usize) -> (usize, u64) {
-        (if level == 0 { 256 } else { 64 }, 1 << SHIFTS[level])
-    }
-
-    /// A level spans one unit of the next level.
-    #[inline]
-    fn place(&mut self, tick: u64) -> usize {
-        let delta = tick - self.clock;
-        let level = SHIFTS[1..].iter().position(|&shift| delta < 1 << shift);
-        level.unwrap_or(SHIFTS.len() - 1)
-    }
-
-    fn advance(&mut self, clock: u64) {
-        self.clock = clock;
-    }
-
-    fn last_in_reach(&self) -> u64 {
-        self.clock.saturating_add(REACH)
-    }
+    const REACH: u64 = u32::MAX as u64;
+    const IS_ALIGNED: bool = false;
 }
 
 impl Unlimited for LinuxClassic {}
 
 impl Default for LinuxClassic {
     fn default() -> Self {
-        let cascade = Cascade::new(TimerVectors::default(), SHIFTS.len());
-        Self(cascade.expect("memory for 512 buckets"))
+        let levels = [(256, 0), (64, 8), (64, 14), (64, 20), (64, 26)];
+        let levels = levels.map(|(buckets, shift)| Level::new(buckets, 1 << shift));
+        Cascade::new(levels).expect("memory for 512 buckets")
     }
 }
 
@@ -91,11 +65,5 @@ impl<T> LinuxClassicWheel<T> {
     /// An empty wheel.
     pub fn new() -> Self {
         Self::on(LinuxClassic::default())
-    }
-}
-
-impl<T> Default for LinuxClassicWheel<T> {
-    fn default() -> Self {
-        Self::new()
     }
 }

@@ -1,8 +1,9 @@
 //! The simple wheel: a cascade with a single level, so nothing is ever moved down.
 
-use super::cascade::{Cascade, Layout, cascade};
+use super::cascade::{Cascade, Layout};
 use super::hashed::{MAX_TICKS_PER_WHEEL, WheelSizeError};
 use super::key::Key;
+use super::level::Level;
 use super::structure::TokenWheel;
 use super::values::Wheel;
 use crate::base::refused::Refused;
@@ -32,10 +33,8 @@ use std::fmt;
 /// ```
 pub type SimpleWheel<T> = Wheel<T, Simple>;
 
-cascade! {
-    /// The structure of a [`SimpleWheel`].
-    Simple, OneLevel
-}
+/// The structure of a [`SimpleWheel`].
+pub type Simple = Cascade<OneLevel>;
 
 /// The delay is not shorter than one turn of the wheel. The error gives the value back.
 ///
@@ -79,23 +78,10 @@ impl<T> fmt::Debug for DelayError<T> {
 
 /// The layout: one level, whose buckets span one tick each.
 #[derive(Debug)]
-pub(super) struct OneLevel {
-    size: usize,
-}
+pub struct OneLevel;
 
 impl Layout for OneLevel {
     const NAME: &'static str = "Simple";
-
-    fn level(&self, _: usize) -> (usize, u64) {
-        (self.size, 1)
-    }
-
-    #[inline]
-    fn place(&mut self, _: u64) -> usize {
-        0
-    }
-
-    fn advance(&mut self, _: u64) {}
 }
 
 impl<T> SimpleWheel<T> {
@@ -109,8 +95,9 @@ impl<T> SimpleWheel<T> {
         if !(1..=MAX_TICKS_PER_WHEEL).contains(&ticks_per_wheel) {
             return Err(error);
         }
-        let cascade = Cascade::new(OneLevel { size: ticks_per_wheel }, 1).map_err(|_| error)?;
-        Ok(Self::on(Simple(cascade)))
+        // Every tick is in reach, because `check` has refused the others.
+        let level = Level::new(ticks_per_wheel, 1).map(Level::reaching_every_tick);
+        Cascade::new([level]).map(Self::on).map_err(|_| error)
     }
 
     /// Files `value` under the absolute tick `deadline`. An overdue value expires with the next
@@ -128,7 +115,7 @@ impl<T> SimpleWheel<T> {
     pub fn insert(&mut self, deadline: u64, value: T) -> Result<Key, DelayError<T>> {
         match self.check(deadline) {
             Ok(()) => Ok(self.file(deadline, value)),
-            Err((delay, ticks_per_wheel)) => {
+            Err(DelayError { delay, ticks_per_wheel, .. }) => {
                 Err(DelayError { delay, ticks_per_wheel, value: value.into() })
             }
         }
@@ -154,20 +141,19 @@ impl<T> SimpleWheel<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reschedule(&mut self, key: Key, deadline: u64) -> Result<bool, DelayError<()>> {
-        match self.check(deadline) {
-            Ok(()) => Ok(self.move_to(key, deadline)),
-            Err((delay, ticks_per_wheel)) => {
-                Err(DelayError { delay, ticks_per_wheel, value: ().into() })
-            }
-        }
+        self.check(deadline)?;
+        Ok(self.move_to(key, deadline))
     }
 
-    /// Checks that a deadline is in reach. The error has the delay and the limit.
+    /// Checks that a deadline is in reach.
     #[inline]
-    fn check(&self, deadline: u64) -> Result<(), (u64, usize)> {
+    fn check(&self, deadline: u64) -> Result<(), DelayError<()>> {
         let delay = deadline.saturating_sub(self.current_tick().saturating_sub(1));
         let ticks_per_wheel = self.ticks_per_wheel();
-        if delay < ticks_per_wheel as u64 { Ok(()) } else { Err((delay, ticks_per_wheel)) }
+        if delay < ticks_per_wheel as u64 {
+            return Ok(());
+        }
+        Err(DelayError { delay, ticks_per_wheel, value: ().into() })
     }
 
     /// The number of buckets.

@@ -211,6 +211,20 @@ impl SweepPosition {
     }
 }
 
+/// Checks at most `budget` entries of a bucket, from the end to the front, and drops those that `keep` denies.
+/// It checks the entries before `rest`, or the last ones if that is `None`. Returns the number of checked entries,
+/// and the next `rest`, or `None` at the end of the bucket.
+pub(super) fn sweep_bucket<M: Copy>(
+    bucket: &mut Bucket<M>,
+    rest: Option<usize>,
+    budget: usize,
+    keep: impl FnMut(Token) -> bool,
+) -> (usize, Option<usize>) {
+    let end = rest.unwrap_or(usize::MAX).min(bucket.len());
+    let begin = bucket.retain_before(end, budget, keep);
+    (end - begin, Some(begin).filter(|&begin| begin > 0))
+}
+
 /// The debug output of a structure.
 pub(super) fn debug(
     name: &str,

@@ -486,6 +486,12 @@ impl<T, S: Structure> Wheel<T, S> {
     }
 }
 
+impl<T, S: Structure + Default> Default for Wheel<T, S> {
+    fn default() -> Self {
+        Self::on(S::default())
+    }
+}
+
 impl<T, S: Structure> fmt::Debug for Wheel<T, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Wheel")
