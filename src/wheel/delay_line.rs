@@ -9,7 +9,7 @@
 
 use super::key::{Expired, Key};
 use super::ticks::Ticks;
-use super::values::slab::{Slab, Slot};
+use super::values::slab::Slab;
 use std::fmt;
 use std::iter::successors;
 use std::time::Duration;
@@ -78,64 +78,11 @@ pub struct DelayLine<T> {
     back: u32,
 }
 
-/// One enum with all fields, so that the compiler puts its tag beside the numbers.
-enum Entry<T> {
-    Free { generation: u32, link: u16 },
-    Used { generation: u32, before: u32, after: u32, deadline: u64, value: T },
-}
-
-impl<T> Entry<T> {
-    fn deadline(&self) -> u64 {
-        match *self {
-            Self::Used { deadline, .. } => deadline,
-            Self::Free { .. } => u64::MAX,
-        }
-    }
-
-    fn after(&self) -> u32 {
-        match *self {
-            Self::Used { after, .. } => after,
-            Self::Free { .. } => NONE,
-        }
-    }
-
-    fn is_named_by(&self, key: Key) -> bool {
-        matches!(*self, Self::Used { generation, .. } if generation == key.generation)
-    }
-
-    /// The key and the content of an entry in the list.
-    fn content(&self, index: u32) -> Option<(Key, u64, &T)> {
-        match self {
-            Self::Used { generation, deadline, value, .. } => {
-                Some((Key { index, generation: *generation }, *deadline, value))
-            }
-            Self::Free { .. } => None,
-        }
-    }
-}
-
-impl<T> Slot for Entry<T> {
-    fn fresh(version: u32) -> Self {
-        Self::Free { generation: version, link: 0 }
-    }
-
-    fn version(&self) -> u32 {
-        let (Self::Free { generation, .. } | Self::Used { generation, .. }) = *self;
-        generation
-    }
-
-    fn link(&self) -> u16 {
-        match *self {
-            Self::Free { link, .. } => link,
-            Self::Used { .. } => 0,
-        }
-    }
-
-    fn set_link(&mut self, new: u16) {
-        if let Self::Free { link, .. } = self {
-            *link = new;
-        }
-    }
+struct Entry<T> {
+    before: u32,
+    after: u32,
+    deadline: u64,
+    value: T,
 }
 
 impl<T> DelayLine<T> {
@@ -169,33 +116,28 @@ impl<T> DelayLine<T> {
     /// If the line already holds 2^32 - 1 values.
     #[inline]
     pub fn insert(&mut self, now: u64, value: T) -> Key {
-        let deadline = self.deadline_from(now);
-        let before = self.back;
-        let (index, entry) = self.entries.acquire().expect("fewer than 2^32 - 1 values");
-        let generation = entry.version();
-        *entry = Entry::Used { generation, before, after: NONE, deadline, value };
-        self.set_after(before, index);
-        self.back = index;
-        Key { index, generation }
+        self.now = self.now.max(now);
+        let deadline = self.now.saturating_add(self.delay);
+        let entry = Entry { before: self.back, after: NONE, deadline, value };
+        let (key, _) = self.entries.insert(entry).expect("fewer than 2^32 - 1 values");
+        self.set_after(self.back, key.index);
+        self.back = key.index;
+        key
     }
 
     /// Moves a value to the back, as if it were inserted at tick `now`. Its key stays valid. False if the
     /// value has left the line.
     #[inline]
     pub fn renew(&mut self, now: u64, key: Key) -> bool {
-        if !self.holds(key) {
-            return false;
-        }
-        let new_deadline = self.deadline_from(now);
+        let Some(entry) = self.entries.get_mut(key) else { return false };
+        self.now = self.now.max(now);
+        entry.deadline = self.now.saturating_add(self.delay);
         if key.index != self.back {
-            self.unlink(key.index);
-            let back = std::mem::replace(&mut self.back, key.index);
-            self.set_after(back, key.index);
-            self.set_before(key.index, back);
-            self.set_after(key.index, NONE);
-        }
-        if let Some(Entry::Used { deadline, .. }) = self.entries.get_mut(key.index) {
-            *deadline = new_deadline;
+            let (before, after) = (entry.before, entry.after);
+            (entry.before, entry.after) = (self.back, NONE);
+            self.join(before, after);
+            self.set_after(self.back, key.index);
+            self.back = key.index;
         }
         true
     }
@@ -203,7 +145,7 @@ impl<T> DelayLine<T> {
     /// Takes a value out before it expires.
     #[inline]
     pub fn remove(&mut self, key: Key) -> Option<T> {
-        self.holds(key).then(|| self.take(key.index))?.map(|expired| expired.value)
+        self.take(key).map(|expired| expired.value)
     }
 
     /// Takes out the first value, if it is due up to and including tick `now`. An earlier tick than one before
@@ -212,8 +154,8 @@ impl<T> DelayLine<T> {
     #[inline]
     pub fn pop(&mut self, now: u64) -> Option<Expired<T>> {
         self.now = self.now.max(now);
-        let first = self.next_expiry()?;
-        if first <= now { self.take(self.front) } else { None }
+        let (key, _) = self.first().filter(|&(_, deadline)| deadline <= now)?;
+        self.take(key)
     }
 
     /// Expires all values that are due up to and including tick `now`, and returns their number. `expired`
@@ -231,30 +173,22 @@ impl<T> DelayLine<T> {
     /// due.
     #[inline]
     pub fn next_expiry(&self) -> Option<u64> {
-        let front = self.entries.get(self.front)?;
-        Some(front.deadline()).filter(|&deadline| deadline != u64::MAX)
+        self.first().map(|(_, deadline)| deadline)
     }
 
     /// The value of `key`, if it is still in the line.
     pub fn get(&self, key: Key) -> Option<&T> {
-        match self.entries.get(key.index)? {
-            Entry::Used { generation, value, .. } if *generation == key.generation => Some(value),
-            _ => None,
-        }
+        self.entries.get(key).map(|entry| &entry.value)
     }
 
     /// The value of `key`, to change it.
     pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
-        match self.entries.get_mut(key.index)? {
-            Entry::Used { generation, value, .. } if *generation == key.generation => Some(value),
-            _ => None,
-        }
+        self.entries.get_mut(key).map(|entry| &mut entry.value)
     }
 
     /// The tick at which `key` is due.
     pub fn deadline(&self, key: Key) -> Option<u64> {
-        let entry = self.entries.get(key.index).filter(|entry| entry.is_named_by(key))?;
-        Some(entry.deadline())
+        self.entries.get(key).map(|entry| entry.deadline)
     }
 
     /// All values, each with its key and its deadline, the earliest first.
@@ -268,9 +202,9 @@ impl<T> DelayLine<T> {
     /// assert!(idle.iter().eq([(keys[0], 30, &0), (keys[1], 40, &10)]));
     /// ```
     pub fn iter(&self) -> impl Iterator<Item = (Key, u64, &T)> {
-        let entry = |index: u32| Some((index, self.entries.get(index)?));
-        let entries = successors(entry(self.front), move |(_, last)| entry(last.after()));
-        entries.filter_map(|(index, entry)| entry.content(index))
+        let entries =
+            successors(self.entries.at(self.front), |(_, entry)| self.entries.at(entry.after));
+        entries.map(|(key, entry)| (key, entry.deadline, &entry.value))
     }
 
     /// The delay of all values, in ticks, with the tick that [`for_duration`](Self::for_duration) adds.
@@ -288,49 +222,39 @@ impl<T> DelayLine<T> {
         self.len() == 0
     }
 
-    fn deadline_from(&mut self, now: u64) -> u64 {
-        self.now = self.now.max(now);
-        self.now.saturating_add(self.delay)
+    /// The first value that ever comes due, with its deadline.
+    #[inline]
+    fn first(&self) -> Option<(Key, u64)> {
+        let (key, entry) = self.entries.at(self.front)?;
+        Some((key, entry.deadline)).filter(|&(_, deadline)| deadline != u64::MAX)
     }
 
-    fn holds(&self, key: Key) -> bool {
-        self.entries.get(key.index).is_some_and(|entry| entry.is_named_by(key))
+    /// Takes an entry out of the list.
+    fn take(&mut self, key: Key) -> Option<Expired<T>> {
+        let Entry { before, after, deadline, value } = self.entries.remove(key)?;
+        self.join(before, after);
+        Some(Expired { key, deadline, value })
     }
 
-    /// Takes an entry out of the list and frees it.
-    fn take(&mut self, index: u32) -> Option<Expired<T>> {
-        self.unlink(index);
-        let entry = self.entries.get_mut(index)?;
-        let generation = entry.version();
-        let free = Entry::Free { generation: generation.wrapping_add(1), link: 0 };
-        let Entry::Used { deadline, value, .. } = std::mem::replace(entry, free) else {
-            return None;
-        };
-        self.entries.release(index);
-        Some(Expired { key: Key { index, generation }, deadline, value })
-    }
-
-    /// Joins the neighbours of an entry.
-    fn unlink(&mut self, index: u32) {
-        if let Some(&Entry::Used { before, after, .. }) = self.entries.get(index) {
-            self.set_after(before, after);
-            self.set_before(after, before);
-        }
+    /// Makes neighbours of the entries before and after one that leaves its place.
+    fn join(&mut self, before: u32, after: u32) {
+        self.set_after(before, after);
+        self.set_before(after, before);
     }
 
     /// Sets what comes after an entry, or what comes first if `index` is `NONE`.
     fn set_after(&mut self, index: u32, next: u32) {
-        match self.entries.get_mut(index) {
-            Some(Entry::Used { after, .. }) => *after = next,
-            _ => self.front = next,
+        match self.entries.at_mut(index) {
+            Some(entry) => entry.after = next,
+            None => self.front = next,
         }
     }
 
     /// Sets what comes before an entry, or what comes last if `index` is `NONE`.
     fn set_before(&mut self, index: u32, previous: u32) {
-        match self.entries.get_mut(index) {
-            Some(Entry::Used { before, .. }) => *before = previous,
-            _ => self.back = previous,
+        match self.entries.at_mut(index) {
+            Some(entry) => entry.before = previous,
+            None => self.back = previous,
         }
     }
 }

@@ -18,7 +18,7 @@
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
-    pub(super) index: u32,
+    pub(crate) index: u32,
     pub(super) generation: u32,
 }
 

@@ -221,6 +221,9 @@ pub(super) fn sweep_bucket<M: Copy>(
     keep: impl FnMut(Token) -> bool,
 ) -> (usize, Option<usize>) {
     let end = rest.unwrap_or(usize::MAX).min(bucket.len());
+    if end == 0 {
+        return (0, None);
+    }
     let begin = bucket.retain_before(end, budget, keep);
     (end - begin, Some(begin).filter(|&begin| begin > 0))
 }

@@ -25,7 +25,7 @@ pub(crate) mod slab;
 
 pub(in crate::wheel) use in_order::InOrder;
 use pass::Pass;
-use slab::{Slab, Slot};
+use slab::Slab;
 
 /// Up to this many dead entries are never worth a sweep.
 const DEAD_ALLOWED: usize = 64;
@@ -70,43 +70,8 @@ pub struct Wheel<T, S> {
 }
 
 struct Item<T> {
-    value: Option<T>,
     deadline: u64,
-    generation: u32,
-    /// Tells the tokens for this slot apart. Only the latest is live.
-    filing: u16,
-}
-
-impl<T> Slot for Item<T> {
-    fn fresh(version: u32) -> Self {
-        Self { value: None, deadline: 0, generation: version, filing: version as u16 }
-    }
-
-    fn version(&self) -> u32 {
-        self.generation
-    }
-
-    fn link(&self) -> u16 {
-        self.deadline as u16
-    }
-
-    fn set_link(&mut self, link: u16) {
-        self.deadline = u64::from(link);
-    }
-}
-
-impl<T> Item<T> {
-    fn is_named_by(&self, token: Token) -> bool {
-        self.value.is_some() && self.filing == token.version
-    }
-
-    fn key(&self, index: u32) -> Key {
-        Key { index, generation: self.generation }
-    }
-
-    fn token(&self, index: u32) -> Token {
-        Token { index, version: self.filing }
-    }
+    value: T,
 }
 
 impl<T, S: Unlimited> Wheel<T, S> {
@@ -181,10 +146,8 @@ impl<T, S: Structure> Wheel<T, S> {
 
     #[inline]
     pub(super) fn file(&mut self, deadline: u64, value: T) -> Key {
-        let (index, item) = self.items.acquire().expect("fewer than 2^32 - 1 values");
-        item.value = Some(value);
-        item.deadline = deadline;
-        let (key, token) = (item.key(index), item.token(index));
+        let inserted = self.items.insert(Item { deadline, value });
+        let (key, token) = inserted.expect("fewer than 2^32 - 1 values");
         self.file_token(deadline, token);
         key
     }
@@ -199,12 +162,11 @@ impl<T, S: Structure> Wheel<T, S> {
 
     #[inline]
     pub(super) fn move_to(&mut self, key: Key, deadline: u64) -> bool {
-        let Some(item) = self.items.live_mut(key) else { return false };
+        let Some(item) = self.items.get_mut(key) else { return false };
         let before = std::mem::replace(&mut item.deadline, deadline);
         if deadline < before || S::IS_LATE {
-            item.filing = item.filing.wrapping_add(1);
-            let token = item.token(key.index);
-            self.file_token(deadline, token);
+            let refiled = self.items.refile(key.index);
+            refiled.into_iter().for_each(|token| self.file_token(deadline, token));
             self.sweep_if_worth_it();
         }
         true
@@ -215,21 +177,21 @@ impl<T, S: Structure> Wheel<T, S> {
         let (entries, live) = (self.filing.entries(), self.items.used());
         let allowed = DEAD_ALLOWED.max(self.structure().bucket_count());
         if self.pass.is_none() && is_sweep_worth_it(entries, live, allowed) {
-            self.filing.sweep(usize::MAX, |token| self.items.lives(token));
+            self.filing.sweep(usize::MAX, |token| self.items.named_by(token).is_some());
         }
     }
 
     /// Takes a value out before it expires. O(1) amortised. A dead entry of 8 or 16 bytes stays in
     /// the wheel. Dead entries are swept out when they outnumber the values and buckets.
     pub fn remove(&mut self, key: Key) -> Option<T> {
-        let (_, value) = self.items.end(key)?;
+        let Item { value, .. } = self.items.remove(key)?;
         self.sweep_if_worth_it();
         Some(value)
     }
 
     /// The value of `key`, if the value is still in the wheel.
     pub fn get(&self, key: Key) -> Option<&T> {
-        self.items.live(key)?.value.as_ref()
+        self.items.get(key).map(|item| &item.value)
     }
 
     /// The value of `key`, to change it.
@@ -245,7 +207,7 @@ impl<T, S: Structure> Wheel<T, S> {
     /// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
     /// ```
     pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
-        self.items.live_mut(key)?.value.as_mut()
+        self.items.get_mut(key).map(|item| &mut item.value)
     }
 
     /// All values, each with its key and its deadline, in no particular order.
@@ -260,14 +222,12 @@ impl<T, S: Structure> Wheel<T, S> {
     /// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
     /// ```
     pub fn iter(&self) -> impl Iterator<Item = (Key, u64, &T)> {
-        self.items.iter().filter_map(|(index, item)| {
-            item.value.as_ref().map(|value| (item.key(index), item.deadline, value))
-        })
+        self.items.iter().map(|(key, item)| (key, item.deadline, &item.value))
     }
 
     /// The absolute tick at which `key` is due.
     pub fn deadline(&self, key: Key) -> Option<u64> {
-        self.items.live(key).map(|item| item.deadline)
+        self.items.get(key).map(|item| item.deadline)
     }
 
     /// The present level and bucket of `key`. `None` if its value has left the wheel, or if it is
@@ -278,8 +238,8 @@ impl<T, S: Structure> Wheel<T, S> {
     /// This is for tests and for inspection. A hashed wheel searches one bucket, and a wheel with
     /// levels searches all of them.
     pub fn placement(&self, key: Key) -> Option<Placement> {
-        let item = self.items.live(key)?;
-        self.structure().placement(item.deadline, item.token(key.index))
+        let deadline = self.deadline(key)?;
+        self.structure().placement(deadline, self.items.token(key.index)?)
     }
 
     /// Expires all values that are due up to and including tick `now`, and returns their number.
@@ -421,13 +381,12 @@ impl<T, S: Structure> Wheel<T, S> {
     /// due later.
     #[inline]
     fn end_if_due(&mut self, Due { tick, token }: Due) -> Option<Expired<T>> {
-        let item = self.items.get(token.index).filter(|item| item.is_named_by(token))?;
-        if item.deadline > tick {
-            self.file_token(item.deadline, token);
+        let (key, &Item { deadline, .. }) = self.items.named_by(token)?;
+        if deadline > tick {
+            self.file_token(deadline, token);
             return None;
         }
-        let key = item.key(token.index);
-        let (deadline, value) = self.items.end(key)?;
+        let Item { value, .. } = self.items.remove(key)?;
         Some(Expired { key, deadline, value })
     }
 
@@ -460,11 +419,9 @@ impl<T, S: Structure> Wheel<T, S> {
     /// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
     /// ```
     pub fn drain(&mut self) -> Vec<(u64, T)> {
-        let keys: Vec<Key> = (self.items.iter_mut())
-            .filter(|(_, item)| item.value.is_some())
-            .map(|(index, item)| item.key(index))
-            .collect();
-        let mut all: Vec<_> = keys.into_iter().filter_map(|key| self.items.end(key)).collect();
+        let keys: Vec<Key> = self.items.iter().map(|(key, _)| key).collect();
+        let items = keys.into_iter().filter_map(|key| self.items.remove(key));
+        let mut all: Vec<_> = items.map(|item| (item.deadline, item.value)).collect();
         all.sort_by_key(|&(deadline, _)| deadline);
         self.filing.sweep(usize::MAX, |_| false);
         all
@@ -498,32 +455,6 @@ impl<T, S: Structure> fmt::Debug for Wheel<T, S> {
             .field("len", &self.len())
             .field("structure", self.structure())
             .finish_non_exhaustive()
-    }
-}
-
-impl<T> Slab<Item<T>> {
-    fn live(&self, key: Key) -> Option<&Item<T>> {
-        self.get(key.index).filter(|i| i.generation == key.generation && i.value.is_some())
-    }
-
-    fn live_mut(&mut self, key: Key) -> Option<&mut Item<T>> {
-        self.get_mut(key.index).filter(|i| i.generation == key.generation && i.value.is_some())
-    }
-
-    fn lives(&self, token: Token) -> bool {
-        self.get(token.index).is_some_and(|item| item.is_named_by(token))
-    }
-
-    /// Takes the value of `key` and ends that use of the slot, so that its key and token find
-    /// nothing.
-    fn end(&mut self, key: Key) -> Option<(u64, T)> {
-        let item = self.live_mut(key)?;
-        let value = item.value.take()?;
-        item.generation = item.generation.wrapping_add(1);
-        item.filing = item.filing.wrapping_add(1);
-        let deadline = item.deadline;
-        self.release(key.index);
-        Some((deadline, value))
     }
 }
 

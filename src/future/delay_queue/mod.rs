@@ -1,8 +1,8 @@
 //! `DelayQueue`: values that each come out at their own deadline.
 //!
 //! A value is *new* after its insertion. The next poll makes it *near* or *distant* (see `order`). The
-//! distant ones lie in a wheel (see `distant`), whose tick is the timer's. They are in no order within a
-//! tick. The near ones are ordered by deadline.
+//! distant ones lie in a wheel, whose tick is the timer's. They are in no order within a tick. The near ones
+//! are ordered by deadline.
 //!
 //! Rules:
 //!
@@ -12,18 +12,16 @@
 //! 2. **The sleep ends at `wake_at`.** If a task waits, no value is due before `wake_at`.
 //! 3. **A removal or a later deadline may leave an entry in the wheel.** Its tick still bounds
 //!    `wake_at`. The task is then woken at that tick, finds nothing due, and waits for the next entry.
-//! 4. **A small queue has no wheel.** All of its values are near or new, so it never wakes the task too early,
-//!    and costs little memory.
+//! 4. **A queue that has been small since it was empty has no wheel.** All of its values are near or new, so it
+//!    never wakes the task too early, and costs little memory.
 
-mod distant;
-mod entry;
 mod order;
 
-use self::entry::{Entry, Place};
 use self::order::Order;
 use super::sleep::Sleep;
 use crate::timer::HashedWheelTimer;
 use crate::wheel::slab::Slab;
+use crate::wheel::{Key, Token};
 use std::fmt;
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
@@ -41,9 +39,9 @@ use std::time::{Duration, Instant};
 /// O(log k).
 ///
 /// A call that makes a value the earliest also moves the wake-up of a task that has polled the queue. If
-/// the call makes a value due, or empties the queue, it wakes that task. In a queue of more than 64 values,
-/// each removal or later deadline may wake the task once too early. The task finds nothing due and
-/// continues to wait.
+/// the call makes a value due, or empties the queue, it wakes that task. Once a queue has had more than 64
+/// values, and until it is empty, each removal or later deadline may wake the task once too early. The task
+/// finds nothing due and continues to wait.
 ///
 /// Deadlines count in nanoseconds from the timer's [start](HashedWheelTimer::started_at). An earlier instant
 /// counts as the start. More than 584 years after the start is never.
@@ -85,6 +83,20 @@ pub struct DelayQueue<T> {
     /// If the queue is empty, no task waits for it.
     sleep: Sleep,
     stopped: bool,
+}
+
+struct Entry<T> {
+    /// The number of the insertion. Never used again, so an old key finds nothing.
+    sequence: u64,
+    /// In nanoseconds after the timer's start.
+    deadline: u64,
+    value: T,
+}
+
+impl<T> Entry<T> {
+    fn key(&self, slot: Key) -> DelayKey {
+        DelayKey { sequence: self.sequence, index: slot.index }
+    }
 }
 
 /// The key of a value in a [`DelayQueue`]. After its value has left the queue, it finds nothing. Keys are
@@ -187,10 +199,9 @@ impl<T> DelayQueue<T> {
 
     /// Takes a value out. `None` if it has left the queue.
     pub fn remove(&mut self, key: DelayKey) -> Option<T> {
-        let entry = self.values.live_mut(key)?;
-        let (value, deadline, place) = (entry.value.take()?, entry.deadline, entry.place);
-        self.values.release(key.index);
-        self.order.remove(&self.values, key, (deadline, place));
+        let Entry { deadline, value, .. } = self.values.remove(self.slot(key)?)?;
+        self.order.remove_near(key, deadline);
+        self.order.sweep_if_worth_it(&self.values);
         if self.is_empty() {
             self.order.clear();
             self.sleep.wake();
@@ -216,12 +227,10 @@ impl<T> DelayQueue<T> {
     /// # Ok::<(), wheelwork::BuildError>(())
     /// ```
     pub fn drain(&mut self) -> Vec<Delayed<T>> {
-        let mut places: Vec<_> = (self.values.iter_mut())
-            .filter(|(_, entry)| entry.value.is_some())
-            .map(|(index, entry)| (entry.deadline, entry.key(index)))
-            .collect();
-        places.sort_unstable();
-        let drained = places.into_iter().filter_map(|(_, key)| self.take(key)).collect();
+        let entries = self.values.iter().map(|(slot, entry)| (entry.deadline, entry.key(slot)));
+        let mut keys: Vec<_> = entries.collect();
+        keys.sort_unstable();
+        let drained = keys.into_iter().filter_map(|(_, key)| self.take(key)).collect();
         self.order.clear();
         self.sleep.wake();
         drained
@@ -229,12 +238,12 @@ impl<T> DelayQueue<T> {
 
     /// The deadline of a value. `None` if it has left the queue.
     pub fn deadline(&self, key: DelayKey) -> Option<Instant> {
-        self.values.live(key).map(|entry| self.instant_at(entry.deadline))
+        self.entry(key).map(|entry| self.instant_at(entry.deadline))
     }
 
     /// A value in the queue.
     pub fn get(&self, key: DelayKey) -> Option<&T> {
-        self.values.live(key)?.value.as_ref()
+        self.entry(key).map(|entry| &entry.value)
     }
 
     /// The value that comes out next, with its key and its deadline. `None` if the queue is empty.
@@ -257,10 +266,10 @@ impl<T> DelayQueue<T> {
     /// ```
     pub fn peek(&mut self) -> Option<(DelayKey, Instant, &T)> {
         self.file_new();
-        self.order.find_first(&mut self.values);
+        self.order.find_first(&self.values);
         let key = self.order.first()?;
-        let entry = self.values.live(key)?;
-        Some((key, self.instant_at(entry.deadline), entry.value.as_ref()?))
+        let entry = self.entry(key)?;
+        Some((key, self.instant_at(entry.deadline), &entry.value))
     }
 
     /// The deadline of the value that comes out next: that of [`peek`](Self::peek), at the same cost.
@@ -281,10 +290,9 @@ impl<T> DelayQueue<T> {
     /// # Ok::<(), wheelwork::BuildError>(())
     /// ```
     pub fn iter(&self) -> impl Iterator<Item = (DelayKey, Instant, &T)> {
-        self.values.iter().filter_map(|(index, entry)| {
-            let value = entry.value.as_ref()?;
-            Some((entry.key(index), self.instant_at(entry.deadline), value))
-        })
+        self.values
+            .iter()
+            .map(|(slot, entry)| (entry.key(slot), self.instant_at(entry.deadline), &entry.value))
     }
 
     /// The number of values, including those that are due and have not come out yet.
@@ -333,7 +341,7 @@ impl<T> DelayQueue<T> {
         let mut next = self.take_due();
         while next.is_none() && !self.is_empty() {
             let now = self.sleep.gate().time.now_or_later();
-            self.order.gather(&mut self.values, now);
+            self.order.gather(&self.values, now);
             self.follow_earliest();
             ready!(self.sleep.poll_ready(cx));
             if !self.sleep.is_elapsed() {
@@ -341,7 +349,7 @@ impl<T> DelayQueue<T> {
                 break;
             }
             self.present = self.nanos_at(self.sleep.gate().time.now_instant()).max(self.wake_at);
-            self.order.gather(&mut self.values, self.present);
+            self.order.gather(&self.values, self.present);
             next = self.take_due();
         }
         Poll::Ready(next)
@@ -353,33 +361,26 @@ impl<T> DelayQueue<T> {
     }
 
     fn admit(&mut self, value: T, deadline: u64) -> DelayKey {
-        if self.order.is_full() {
-            self.file_new();
-        }
-        let (index, entry) = self.values.acquire().expect("fewer than 2^32 - 1 values");
         self.insertions += 1;
-        entry.value = Some(value);
-        entry.sequence = self.insertions;
-        let key = entry.key(index);
-        self.order.add(entry, index, deadline);
+        let entry = Entry { sequence: self.insertions, deadline, value };
+        let (slot, token) = self.values.insert(entry).expect("fewer than 2^32 - 1 values");
+        self.add(token);
         if deadline < self.wake_at {
             self.wake(deadline);
         }
-        key
+        DelayKey { sequence: self.insertions, index: slot.index }
     }
 
     fn move_to(&mut self, key: DelayKey, deadline: u64) -> bool {
-        if self.order.is_full() {
-            self.file_new();
-        }
-        let Some(entry) = self.values.live_mut(key) else { return false };
-        let (before, place) = (entry.deadline, entry.place);
-        if place == Place::New || place == Place::Distant && deadline >= before {
-            entry.deadline = deadline; // in the wheel, its entry is too early, and is filed again
-        } else {
-            self.order.remove(&self.values, key, (before, place));
-            let Some(entry) = self.values.live_mut(key) else { return false };
-            self.order.add(entry, key.index, deadline);
+        let slot = self.slot(key);
+        let Some(entry) = slot.and_then(|slot| self.values.get_mut(slot)) else { return false };
+        let before = std::mem::replace(&mut entry.deadline, deadline);
+        // Otherwise it is new, or its entry in the wheel comes out too early. Then it is filed by its deadline.
+        let is_too_late = self.order.is_distant(before) && deadline < before;
+        if is_too_late || self.order.remove_near(key, before) {
+            let refiled = self.values.refile(key.index);
+            self.order.sweep_if_worth_it(&self.values);
+            refiled.into_iter().for_each(|token| self.add(token));
         }
         if deadline < self.wake_at {
             self.wake(deadline);
@@ -387,6 +388,24 @@ impl<T> DelayQueue<T> {
             self.follow_earliest();
         }
         true
+    }
+
+    /// Makes a value new.
+    fn add(&mut self, token: Token) {
+        if self.order.is_full() {
+            self.file_new();
+        }
+        self.order.add(token);
+    }
+
+    /// The slot of a value that is in the queue.
+    fn slot(&self, key: DelayKey) -> Option<Key> {
+        let (slot, entry) = self.values.at(key.index)?;
+        (entry.sequence == key.sequence).then_some(slot)
+    }
+
+    fn entry(&self, key: DelayKey) -> Option<&Entry<T>> {
+        self.values.get(self.slot(key)?)
     }
 
     /// Takes out the earliest value, if it is due by `present`.
@@ -401,9 +420,7 @@ impl<T> DelayQueue<T> {
 
     /// Takes out a value that is not in the order any more, or whose order will be cleared.
     fn take(&mut self, key: DelayKey) -> Option<Delayed<T>> {
-        let entry = self.values.live_mut(key)?;
-        let (value, deadline) = (entry.value.take()?, entry.deadline);
-        self.values.release(key.index);
+        let Entry { deadline, value, .. } = self.values.remove(self.slot(key)?)?;
         Some(Delayed { value, key, deadline: self.instant_at(deadline) })
     }
 
@@ -411,7 +428,7 @@ impl<T> DelayQueue<T> {
     fn file_new(&mut self) {
         if self.order.has_new() {
             let time = &self.sleep.gate().time;
-            self.order.file_new(&mut self.values, || time.now_or_later());
+            self.order.file_new(&self.values, || time.now_or_later());
         }
     }
 

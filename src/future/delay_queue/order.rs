@@ -7,13 +7,17 @@
 //! | distant | in the wheel |
 //!
 //! A value that is removed while it is new, costs neither the set nor the wheel anything.
+//!
+//! A removed or moved value leaves a *dead* token, in the list or in the wheel. A distant value whose deadline has
+//! moved on keeps its entry under the previous tick, and is filed again when that tick comes.
+//!
+//! Rarely, a dead token with the 16 bits of the live one seems to be live. This does no harm: its value goes where its
+//! deadline says.
 
-use super::DelayKey;
-use super::distant::Distant;
-use super::entry::{Entry, Place};
+use super::{DelayKey, Entry};
 use crate::time::tick::{NEVER, TickScale};
 use crate::wheel::slab::Slab;
-use crate::wheel::{Standing, Token};
+use crate::wheel::{Due, Filing, Hierarchical, Token, is_sweep_worth_it};
 use std::collections::BTreeSet;
 
 /// A queue of up to this many values is small.
@@ -22,6 +26,12 @@ const SMALL: usize = 64;
 /// The most tokens in the list of new values.
 const MOST_NEW: usize = 64;
 
+/// A level of the wheel with so many buckets has 2 KiB. Three levels reach 32,767 ticks.
+const BUCKETS: usize = 32;
+
+/// Up to this many dead entries are never worth a sweep. Most queues have as many buckets.
+const DEAD_ALLOWED: usize = 3 * BUCKETS;
+
 pub(super) struct Order {
     scale: TickScale,
     /// Tokens of the new values, and dead ones.
@@ -29,7 +39,7 @@ pub(super) struct Order {
     /// The near values by deadline, then by insertion.
     near: BTreeSet<(u64, DelayKey)>,
     /// `None` if the queue has been small since it was empty.
-    distant: Option<Distant>,
+    distant: Option<Filing<Hierarchical>>,
 }
 
 impl Order {
@@ -46,78 +56,81 @@ impl Order {
 
     /// Adds a value to the new ones. The caller files these first if the list is full.
     #[inline]
-    pub(super) fn add<T>(&mut self, entry: &mut Entry<T>, index: u32, deadline: u64) {
-        entry.deadline = deadline;
-        self.new.push(entry.new_filing(index));
-    }
-
-    /// Moves the new values to the near and the distant ones. `now` is a time that the clock has reached.
-    #[cold]
-    pub(super) fn file_new<T>(&mut self, values: &mut Slab<Entry<T>>, now: impl FnOnce() -> u64) {
-        let is_large = values.used() > SMALL;
-        if is_large && self.distant.is_none() {
-            // All values up to the tick of the present stay near. Without memory, all do.
-            self.distant = Distant::starting_at(self.scale.tick_not_before(now()));
-        }
-        let Self { scale, new, near, distant } = self;
-        let mut distant = distant.as_mut().filter(|_| is_large);
-        for token in new.drain(..) {
-            let entry = values.get_mut(token.index).filter(|entry| entry.is_named_by(token));
-            let Some(entry) = entry.filter(|entry| entry.place == Place::New) else { continue };
-            let tick = scale.tick_not_before(entry.deadline);
-            match &mut distant {
-                Some(distant) if distant.accepts(tick) => {
-                    entry.place = Place::Distant;
-                    distant.file(tick, token);
-                }
-                _ => {
-                    entry.place = Place::Near;
-                    near.insert((entry.deadline, entry.key(token.index)));
-                }
-            }
-        }
+    pub(super) fn add(&mut self, token: Token) {
+        self.new.push(token);
     }
 
     pub(super) fn has_new(&self) -> bool {
         !self.new.is_empty()
     }
 
-    /// Undoes `add`, for a value of this deadline and place. The value must have left its slot, or be about
-    /// to be added again.
+    /// Whether a value of this deadline is distant, unless it is new.
     #[inline]
-    pub(super) fn remove<T>(
-        &mut self,
-        values: &Slab<Entry<T>>,
-        key: DelayKey,
-        (deadline, place): (u64, Place),
-    ) {
-        match (place, &mut self.distant) {
-            (Place::Near, _) => _ = self.near.remove(&(deadline, key)),
-            (Place::Distant, Some(distant)) => distant.sweep_if_worth_it(values),
-            _ => {} // its token in the list is dead
+    pub(super) fn is_distant(&self, deadline: u64) -> bool {
+        let tick = self.scale.tick_not_before(deadline);
+        self.distant.as_ref().is_some_and(|wheel| tick >= wheel.current_tick())
+    }
+
+    /// Moves the new values to the near and the distant ones. `now` is a time that the clock has reached.
+    #[cold]
+    pub(super) fn file_new<T>(&mut self, values: &Slab<Entry<T>>, now: impl FnOnce() -> u64) {
+        if values.used() > SMALL && self.distant.is_none() {
+            self.make_wheel(values, now());
+        }
+        let Self { scale, new, near, distant } = self;
+        for token in new.drain(..) {
+            let Some((slot, entry)) = values.named_by(token) else { continue };
+            let tick = scale.tick_not_before(entry.deadline);
+            match distant {
+                Some(wheel) if tick >= wheel.current_tick() => wheel.insert(tick, token),
+                _ => _ = near.insert((entry.deadline, entry.key(slot))),
+            }
+        }
+    }
+
+    /// Makes the wheel, and makes the near values new. All values up to the tick of the present stay near.
+    /// Without memory, all do.
+    fn make_wheel<T>(&mut self, values: &Slab<Entry<T>>, now: u64) {
+        self.distant = Hierarchical::with_buckets(BUCKETS).ok().map(Filing::new);
+        self.gather(values, now);
+        let near = std::mem::take(&mut self.near);
+        self.new.extend(near.into_iter().filter_map(|(_, key)| values.token(key.index)));
+    }
+
+    /// Removes a value of this deadline if it is near. Otherwise its token is in the list or in the wheel.
+    #[inline]
+    pub(super) fn remove_near(&mut self, key: DelayKey, deadline: u64) -> bool {
+        !self.is_distant(deadline) && self.near.remove(&(deadline, key))
+    }
+
+    /// Sweeps the dead entries out of the wheel if that is worth its cost. Called when one may have died.
+    #[inline]
+    pub(super) fn sweep_if_worth_it<T>(&mut self, values: &Slab<Entry<T>>) {
+        if let Some(wheel) = &mut self.distant {
+            if is_sweep_worth_it(wheel.entries(), values.used(), DEAD_ALLOWED) {
+                wheel.sweep(usize::MAX, |token| values.named_by(token).is_some());
+            }
         }
     }
 
     /// Moves the values up to the tick of `time` from the wheel to the near ones.
-    pub(super) fn gather<T>(&mut self, values: &mut Slab<Entry<T>>, time: u64) {
-        let Self { scale, near, distant: Some(distant), .. } = self else { return };
+    pub(super) fn gather<T>(&mut self, values: &Slab<Entry<T>>, time: u64) {
+        let Self { scale, near, distant: Some(wheel), .. } = self else { return };
         let tick = scale.tick_not_before(time);
-        distant.advance(tick, |token| {
-            let entry = values.get_mut(token.index).filter(|entry| entry.is_named_by(token));
-            let Some(entry) = entry else { return Standing::Dead };
+        while let Some(Due { token, .. }) = wheel.pop(tick) {
+            let Some((slot, entry)) = values.named_by(token) else { continue };
             let later = scale.tick_not_before(entry.deadline);
             if later > tick {
-                return Standing::Later(later);
+                wheel.insert_in_pass(later, token, tick);
+            } else {
+                near.insert((entry.deadline, entry.key(slot)));
             }
-            entry.place = Place::Near;
-            near.insert((entry.deadline, entry.key(token.index)));
-            Standing::Due
-        });
+        }
     }
 
     /// Makes the first value near. No value may be new.
-    pub(super) fn find_first<T>(&mut self, values: &mut Slab<Entry<T>>) {
-        while let Some(tick) = self.distant.as_ref().and_then(Distant::next_tick) {
+    pub(super) fn find_first<T>(&mut self, values: &Slab<Entry<T>>) {
+        while let Some(tick) = self.next_tick() {
             // A value of that tick is due after the start of the tick before.
             let bound = self.scale.start_of(tick.saturating_sub(1));
             if self.near.first().is_some_and(|&(deadline, _)| deadline <= bound) {
@@ -125,6 +138,11 @@ impl Order {
             }
             self.gather(values, self.scale.start_of(tick));
         }
+    }
+
+    /// A tick before which no distant value is due.
+    fn next_tick(&self) -> Option<u64> {
+        self.distant.as_ref().and_then(Filing::next_expiry)
     }
 
     /// The first near value.
@@ -143,8 +161,7 @@ impl Order {
     pub(super) fn earliest(&self) -> u64 {
         debug_assert!(self.new.is_empty());
         let near = self.near.first().map(|&(deadline, _)| deadline);
-        let tick = self.distant.as_ref().and_then(Distant::next_tick);
-        let distant = tick.map(|tick| self.scale.start_of(tick));
+        let distant = self.next_tick().map(|tick| self.scale.start_of(tick));
         near.into_iter().chain(distant).min().unwrap_or(NEVER)
     }
 

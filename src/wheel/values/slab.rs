@@ -1,13 +1,14 @@
-//! A chunked slab: slots with stable indices. A released slot is handed out again.
+//! A chunked slab: values in slots with stable indices. A free slot is used again.
 //!
 //! The slots lie in chunks of 64 instead of one growing vector, for three reasons. Growth never
 //! copies existing slots. The memory for n slots is n slots, where a doubling vector wastes up to
 //! half. A chunk without used slots can give its memory back, so one used slot keeps at most one
 //! chunk.
 //!
-//! A slot keeps its content between release and acquire, so its version survives. A chunk that
-//! gives its memory back stores a version newer than those of all its slots. Its slots start with
-//! that version when the chunk is allocated again.
+//! A value has a [`Key`], with a *generation* that tells the uses of its slot apart, and [`Token`]s, with the number
+//! of a *filing*. Only the latest token is live. A free slot keeps both numbers. A chunk that gives its memory back
+//! stores a generation newer than those of all its slots. Its slots start with that number when the chunk is allocated
+//! again.
 //!
 //! A chunk is in one of three states:
 //!
@@ -15,6 +16,9 @@
 //! - **full**: all of its slots are used. It is in no list.
 //! - **gone**: its memory was given back. It is in the vector `gone`. It can also stay in the list of
 //!   open chunks. It is unlinked when it would become the front of the list.
+
+use crate::wheel::key::Key;
+use crate::wheel::token::Token;
 
 /// The number of slots in one chunk. With smaller chunks, a slot that outlives a burst would keep less
 /// memory, but there would be more allocations.
@@ -27,34 +31,44 @@ const NO_CHUNK: u32 = u32::MAX;
 const EMPTY_KEPT: usize = 32;
 
 /// The end of a chunk's free list.
-const NONE: u16 = CHUNK as u16;
+const NONE: u8 = CHUNK as u8;
 
-/// The requirements on a slab's elements.
-pub(crate) trait Slot {
-    /// An unused slot with this version.
-    fn fresh(version: u32) -> Self;
-    /// Tells two uses of the same slot apart. May wrap.
-    fn version(&self) -> u32;
-    /// The link of a free slot to the next free one. A used slot may store other data in its place.
-    fn link(&self) -> u16;
-    /// Sets that link.
-    fn set_link(&mut self, link: u16);
+/// One enum with all numbers, so that the compiler puts its tag beside them.
+pub(crate) enum Slot<T> {
+    /// The next free slot of its chunk is `link`.
+    Free {
+        generation: u32,
+        filing: u16,
+        link: u8,
+    },
+    Used {
+        generation: u32,
+        filing: u16,
+        value: T,
+    },
 }
 
-struct Chunk<S> {
+impl<T> Slot<T> {
+    fn generation(&self) -> u32 {
+        let (Self::Free { generation, .. } | Self::Used { generation, .. }) = *self;
+        generation
+    }
+}
+
+struct Chunk<T> {
     /// `None` while the chunk is gone.
-    slots: Option<Box<[S; CHUNK]>>,
+    slots: Option<Box<[Slot<T>; CHUNK]>>,
     /// The first free slot, which links to the next. `NONE` if the chunk is full or gone.
-    free: u16,
-    used: u16,
-    /// The version that this chunk's slots start with when it is allocated again.
-    version: u32,
+    free: u8,
+    used: u8,
+    /// The generation that this chunk's slots start with when it is allocated again.
+    generation: u32,
     /// The next chunk in the list of open chunks, if this one is in the list.
     next_open: u32,
 }
 
-pub(crate) struct Slab<S> {
-    chunks: Vec<Chunk<S>>,
+pub(crate) struct Slab<T> {
+    chunks: Vec<Chunk<T>>,
     /// The front of the list of open chunks, or `NO_CHUNK`. It is never a gone chunk.
     open: u32,
     /// Chunks whose memory was given back.
@@ -67,8 +81,8 @@ pub(crate) struct Slab<S> {
     limit: usize,
 }
 
-impl<S: Slot> Slab<S> {
-    /// A slab of at most `limit` slots. Allocates nothing.
+impl<T> Slab<T> {
+    /// A slab of at most `limit` values. Allocates nothing.
     pub(crate) fn with_limit(limit: usize) -> Self {
         Self {
             chunks: Vec::new(),
@@ -92,13 +106,14 @@ impl<S: Slot> Slab<S> {
         }
     }
 
+    /// The number of values.
     pub(crate) fn used(&self) -> usize {
         self.used
     }
 
-    /// Takes a free slot; `None` if the limit is reached. O(1).
+    /// Stores a value. `None` if the limit is reached. O(1).
     #[inline]
-    pub(crate) fn acquire(&mut self) -> Option<(u32, &mut S)> {
+    pub(crate) fn insert(&mut self, value: T) -> Option<(Key, Token)> {
         if self.used >= self.limit {
             return None;
         }
@@ -106,67 +121,127 @@ impl<S: Slot> Slab<S> {
             self.open_chunk();
         }
         let at = self.open;
-        let chunk = self.chunks.get(at as usize)?;
-        let offset = chunk.free % NONE;
-        let next = chunk.slots.as_ref()?[usize::from(offset)].link();
-        if next == NONE {
-            self.open = next_with_memory(&self.chunks, chunk.next_open);
-        }
-        self.used += 1;
         let chunk = self.chunks.get_mut(at as usize)?;
-        chunk.free = next;
+        let index = at * CHUNK as u32 + u32::from(chunk.free);
+        let slot = &mut chunk.slots.as_mut()?[usize::from(chunk.free % NONE)];
+        let Slot::Free { generation, filing, link } = *slot else { return None };
+        *slot = Slot::Used { generation, filing, value };
+        chunk.free = link;
         self.empty -= usize::from(chunk.used == 0);
         chunk.used += 1;
-        let slot = &mut chunk.slots.as_mut()?[usize::from(offset)];
-        Some((index(at, offset), slot))
+        self.used += 1;
+        if link == NONE {
+            let next = chunk.next_open;
+            self.open = next_with_memory(&self.chunks, next);
+        }
+        Some((Key { index, generation }, Token { index, version: filing }))
     }
 
-    /// Frees a used slot. The index must have come from `acquire`, and the caller must not use it
-    /// again.
+    /// Takes a value out. From then on, its key and its tokens find nothing.
     #[inline]
-    pub(crate) fn release(&mut self, index: u32) {
-        let (at, offset) = split(index);
-        let Some(chunk) = self.chunks.get_mut(at) else { return };
-        let Some(slots) = &mut chunk.slots else { return };
-        slots[offset].set_link(chunk.free);
+    pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
+        let (at, offset) = split(key.index);
+        let chunk = self.chunks.get_mut(at)?;
+        let slot = &mut chunk.slots.as_mut()?[offset];
+        let filing = match *slot {
+            Slot::Used { generation, filing, .. } if generation == key.generation => filing,
+            _ => return None,
+        };
+        let free = Slot::Free {
+            generation: key.generation.wrapping_add(1),
+            filing: filing.wrapping_add(1),
+            link: chunk.free,
+        };
+        let Slot::Used { value, .. } = std::mem::replace(slot, free) else { return None };
         if chunk.free == NONE {
             chunk.next_open = self.open;
             self.open = at as u32;
         }
-        chunk.free = offset as u16;
+        chunk.free = offset as u8;
         chunk.used -= 1;
         self.used -= 1;
         if chunk.used == 0 {
             self.emptied(at);
         }
+        Some(value)
+    }
+
+    /// The value of a key.
+    #[inline]
+    pub(crate) fn get(&self, key: Key) -> Option<&T> {
+        self.at(key.index).filter(|(present, _)| *present == key).map(|(_, value)| value)
+    }
+
+    /// The value of a key, to change it.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
+        match self.slot_mut(key.index)? {
+            Slot::Used { generation, value, .. } if *generation == key.generation => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The value in a slot, with its key.
+    #[inline]
+    pub(crate) fn at(&self, index: u32) -> Option<(Key, &T)> {
+        match self.slot(index)? {
+            Slot::Used { generation, value, .. } => {
+                Some((Key { index, generation: *generation }, value))
+            }
+            Slot::Free { .. } => None,
+        }
+    }
+
+    /// The value in a slot, to change it.
+    #[inline]
+    pub(crate) fn at_mut(&mut self, index: u32) -> Option<&mut T> {
+        match self.slot_mut(index)? {
+            Slot::Used { value, .. } => Some(value),
+            Slot::Free { .. } => None,
+        }
+    }
+
+    /// The live token of the value in a slot.
+    pub(crate) fn token(&self, index: u32) -> Option<Token> {
+        match *self.slot(index)? {
+            Slot::Used { filing, .. } => Some(Token { index, version: filing }),
+            Slot::Free { .. } => None,
+        }
+    }
+
+    /// A new token of the value in a slot. The tokens before it are dead.
+    pub(crate) fn refile(&mut self, index: u32) -> Option<Token> {
+        match self.slot_mut(index)? {
+            Slot::Used { filing, .. } => {
+                *filing = filing.wrapping_add(1);
+                Some(Token { index, version: *filing })
+            }
+            Slot::Free { .. } => None,
+        }
+    }
+
+    /// The value that a live token names, with its key.
+    #[inline]
+    pub(crate) fn named_by(&self, token: Token) -> Option<(Key, &T)> {
+        let named = self.at(token.index)?;
+        (self.token(token.index) == Some(token)).then_some(named)
+    }
+
+    /// All values, each with its key.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
+        (0..self.chunks.len() * CHUNK).filter_map(|index| self.at(index as u32))
     }
 
     #[inline]
-    pub(crate) fn get(&self, index: u32) -> Option<&S> {
+    fn slot(&self, index: u32) -> Option<&Slot<T>> {
         let (at, offset) = split(index);
         Some(&self.chunks.get(at)?.slots.as_ref()?[offset])
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut S> {
+    fn slot_mut(&mut self, index: u32) -> Option<&mut Slot<T>> {
         let (at, offset) = split(index);
         Some(&mut self.chunks.get_mut(at)?.slots.as_mut()?[offset])
-    }
-
-    /// All slots that have memory, each with its index. Free slots are included.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &S)> {
-        self.chunks.iter().enumerate().flat_map(|(at, chunk)| {
-            let slots = chunk.slots.iter().flat_map(|slots| slots.iter());
-            slots.enumerate().map(move |(i, slot)| ((at * CHUNK + i) as u32, slot))
-        })
-    }
-
-    /// Like `iter`, but mutable.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut S)> {
-        self.chunks.iter_mut().enumerate().flat_map(|(at, chunk)| {
-            let slots = chunk.slots.iter_mut().flat_map(|slots| slots.iter_mut());
-            slots.enumerate().map(move |(i, slot)| ((at * CHUNK + i) as u32, slot))
-        })
     }
 
     /// Allocates a gone chunk again, or adds a new one. Called when no chunk is open.
@@ -182,7 +257,7 @@ impl<S: Slot> Slab<S> {
             slots: None,
             free: NONE,
             used: 0,
-            version: 0,
+            generation: 0,
             next_open: NO_CHUNK,
         });
         self.chunks.len() as u32 - 1
@@ -191,7 +266,7 @@ impl<S: Slot> Slab<S> {
     /// Allocates the memory of a chunk that is not in the list of open chunks, and opens it.
     fn allocate(&mut self, at: u32) {
         let chunk = &mut self.chunks[at as usize];
-        chunk.slots = fresh_slots(chunk.version);
+        chunk.slots = fresh_slots(chunk.generation);
         chunk.free = 0;
         chunk.next_open = self.open;
         self.open = at;
@@ -208,8 +283,8 @@ impl<S: Slot> Slab<S> {
     #[cold]
     fn give_back(&mut self, at: usize) {
         let chunk = &mut self.chunks[at];
-        let newest = chunk.slots.take().and_then(|slots| slots.iter().map(S::version).max());
-        chunk.version = newest.unwrap_or_default().wrapping_add(1);
+        let newest = chunk.slots.take().and_then(|slots| slots.iter().map(Slot::generation).max());
+        chunk.generation = newest.unwrap_or_default().wrapping_add(1);
         chunk.free = NONE;
         self.empty -= 1;
         self.gone.push(at as u32);
@@ -218,7 +293,7 @@ impl<S: Slot> Slab<S> {
 }
 
 /// The first chunk that has memory, in the list of open chunks from `at` on.
-fn next_with_memory<S>(chunks: &[Chunk<S>], mut at: u32) -> u32 {
+fn next_with_memory<T>(chunks: &[Chunk<T>], mut at: u32) -> u32 {
     while let Some(Chunk { slots: None, next_open, .. }) = chunks.get(at as usize) {
         at = *next_open;
     }
@@ -226,17 +301,10 @@ fn next_with_memory<S>(chunks: &[Chunk<S>], mut at: u32) -> u32 {
 }
 
 /// The slots of a new chunk, each linked to the next. Always `Some`: the count matches the array.
-fn fresh_slots<S: Slot>(version: u32) -> Option<Box<[S; CHUNK]>> {
-    let slots = (1..=CHUNK as u16).map(|next| {
-        let mut slot = S::fresh(version);
-        slot.set_link(next); // the last to NONE
-        slot
-    });
-    slots.collect::<Box<[S]>>().try_into().ok()
-}
-
-fn index(at: u32, offset: u16) -> u32 {
-    at * CHUNK as u32 + u32::from(offset)
+fn fresh_slots<T>(generation: u32) -> Option<Box<[Slot<T>; CHUNK]>> {
+    let filing = generation as u16;
+    let slots = (1..=NONE).map(|link| Slot::Free { generation, filing, link });
+    slots.collect::<Box<[_]>>().try_into().ok()
 }
 
 fn split(index: u32) -> (usize, usize) {
