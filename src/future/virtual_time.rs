@@ -3,15 +3,16 @@
 //! The futures stay on the calling thread. Their wakers may be called on any thread: a waker puts the number of
 //! its future into a queue, once until the next poll.
 
-use crate::base::sync::{Arc, AtomicBool, Condvar, Mutex, Ordering};
+use crate::base::sync::{Arc, AtomicBool, Ordering, SegQueue};
 use crate::time::ManualClock;
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::fmt;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::{Duration, Instant};
+use std::thread::{self, Thread};
+use std::time::Duration;
 
 /// The number of the future that was passed to `run`.
 const MAIN: u64 = 0;
@@ -100,23 +101,25 @@ impl ManualClock {
             self.run_all_due(),
             "a run of a manual clock in a task of a timer: expected another thread"
         );
-        let tasks = Tasks::new();
+        let woken = Arc::new(Woken { numbers: SegQueue::new(), thread: thread::current() });
+        let waiting = RefCell::new(Some(HashMap::new()));
+        let tasks = Tasks(Rc::new(State { woken: woken.clone(), waiting, last: Cell::new(MAIN) }));
         let _ending = Ending(&tasks);
         let mut main = pin!(begin(tasks.clone()));
-        let waker = tasks.0.woken.waker(MAIN);
+        let waker = TaskWaker::new(MAIN, &woken);
         loop {
-            while let Some(number) = tasks.0.woken.next() {
+            while let Some(number) = woken.numbers.pop() {
                 if number != MAIN {
                     tasks.poll(number);
                 } else if let Poll::Ready(output) = waker.poll(main.as_mut()) {
                     return output;
                 }
             }
-            let woken = &tasks.0.woken;
             // One of these futures may run the jobs, so it is polled while others run.
             let jobs_run = !self.wait_for_jobs();
-            if !jobs_run && !self.advance_if(|| woken.is_empty()) {
-                woken.wait();
+            let is_idle = || woken.numbers.is_empty();
+            if !jobs_run && !self.advance_if(is_idle) && is_idle() {
+                thread::park_timeout(LOOK_AGAIN);
             }
         }
     }
@@ -151,18 +154,10 @@ struct State {
 
 struct Task {
     future: Pin<Box<dyn Future<Output = ()>>>,
-    waker: TaskWaker,
+    waker: Arc<TaskWaker>,
 }
 
 impl Tasks {
-    fn new() -> Self {
-        Self(Rc::new(State {
-            woken: Arc::new(Woken::default()),
-            waiting: RefCell::new(Some(HashMap::new())),
-            last: Cell::new(MAIN),
-        }))
-    }
-
     /// Spawns a future, which need not be `Send`, but must be `'static`: move clones into it. It is polled first once
     /// the present one waits. A drop of the returned handle detaches it. After the end of the run, the future is
     /// dropped.
@@ -170,18 +165,19 @@ impl Tasks {
     where
         F: IntoFuture<IntoFuture: 'static, Output: 'static>,
     {
-        let (spawned, future) = (Spawned::new(), future.into_future());
-        let result = spawned.0.clone();
+        let outcome = Rc::new(Outcome { output: Cell::new(None), waiting: Cell::new(None) });
+        let (result, future) = (outcome.clone(), future.into_future());
         let future = Box::pin(async move {
-            let output = future.await;
-            result.complete(output);
+            result.output.set(Some(future.await));
+            result.waiting.take().into_iter().for_each(Waker::wake);
         });
         if let Some(waiting) = &mut *self.0.waiting.borrow_mut() {
             let number = self.0.last.get() + 1;
             self.0.last.set(number);
-            waiting.insert(number, Task { future, waker: self.0.woken.waker(number) });
+            let waker = TaskWaker::new(number, &self.0.woken);
+            waiting.insert(number, Task { future, waker });
         }
-        spawned
+        Spawned(outcome)
     }
 
     /// Polls a spawned task. It is out of the map meanwhile, because it may spawn others.
@@ -235,22 +231,8 @@ impl Drop for Ending<'_> {
 pub struct Spawned<T>(Rc<Outcome<T>>);
 
 struct Outcome<T> {
-    output: RefCell<Option<T>>,
-    waiting: RefCell<Option<Waker>>,
-}
-
-impl<T> Spawned<T> {
-    fn new() -> Self {
-        Self(Rc::new(Outcome { output: RefCell::new(None), waiting: RefCell::new(None) }))
-    }
-}
-
-impl<T> Outcome<T> {
-    fn complete(&self, output: T) {
-        self.output.replace(Some(output));
-        let waiting = self.waiting.take();
-        waiting.into_iter().for_each(Waker::wake);
-    }
+    output: Cell<Option<T>>,
+    waiting: Cell<Option<Waker>>,
 }
 
 impl<T> Future for Spawned<T> {
@@ -273,48 +255,14 @@ impl<T> fmt::Debug for Spawned<T> {
     }
 }
 
-/// The numbers of the futures to poll, in the order in which they were woken.
 struct Woken {
-    queue: Mutex<VecDeque<u64>>,
-    changed: Condvar,
+    /// The numbers of the futures to poll, in the order in which they were woken.
+    numbers: SegQueue<u64>,
+    /// The thread that polls them.
+    thread: Thread,
 }
 
-impl Default for Woken {
-    fn default() -> Self {
-        Self { queue: Mutex::new(VecDeque::new()), changed: Condvar::new() }
-    }
-}
-
-impl Woken {
-    /// A waker for a new future, which is woken for its first poll.
-    fn waker(self: &Arc<Self>, number: u64) -> TaskWaker {
-        let queued = AtomicBool::new(false);
-        let waker = TaskWaker(Arc::new(WakerState { number, queued, woken: self.clone() }));
-        waker.0.push();
-        waker
-    }
-
-    fn next(&self) -> Option<u64> {
-        self.queue.lock().pop_front()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.queue.lock().is_empty()
-    }
-
-    /// Waits until a future is woken, or until it is time to look again.
-    fn wait(&self) {
-        let until = Instant::now().checked_add(LOOK_AGAIN);
-        let queue = self.queue.lock();
-        if queue.is_empty() {
-            drop(self.changed.wait_until(queue, until));
-        }
-    }
-}
-
-struct TaskWaker(Arc<WakerState>);
-
-struct WakerState {
+struct TaskWaker {
     number: u64,
     /// Whether the number is in the queue.
     queued: AtomicBool,
@@ -322,28 +270,29 @@ struct WakerState {
 }
 
 impl TaskWaker {
-    fn poll<F: Future + ?Sized>(&self, future: Pin<&mut F>) -> Poll<F::Output> {
+    /// A waker for a new future, which is woken for its first poll.
+    fn new(number: u64, woken: &Arc<Woken>) -> Arc<Self> {
+        let new = Arc::new(Self { number, queued: AtomicBool::new(false), woken: woken.clone() });
+        new.wake_by_ref();
+        new
+    }
+
+    fn poll<F: Future + ?Sized>(self: &Arc<Self>, future: Pin<&mut F>) -> Poll<F::Output> {
         // Acquire: the poll sees what came before each wake that found the number in the queue.
-        self.0.queued.swap(false, Ordering::AcqRel);
-        future.poll(&mut Context::from_waker(&Waker::from(self.0.clone())))
+        self.queued.swap(false, Ordering::AcqRel);
+        future.poll(&mut Context::from_waker(&Waker::from(self.clone())))
     }
 }
 
-impl WakerState {
-    fn push(&self) {
-        if !self.queued.swap(true, Ordering::AcqRel) {
-            self.woken.queue.lock().push_back(self.number);
-            self.woken.changed.notify_one();
-        }
-    }
-}
-
-impl Wake for WakerState {
+impl Wake for TaskWaker {
     fn wake(self: Arc<Self>) {
-        self.push();
+        self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.push();
+        if !self.queued.swap(true, Ordering::AcqRel) {
+            self.woken.numbers.push(self.number);
+            self.woken.thread.unpark();
+        }
     }
 }

@@ -77,6 +77,10 @@ impl<T> SegQueue<T> {
         self.0.lock().pop_front()
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.lock().is_empty()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.0.lock().len()
     }
