@@ -148,14 +148,13 @@
 //! has each call and what differs.
 
 // The files:
-//   wake         a waker in the wheel
 //   resource     a sleep as tokio-console shows it
 //   sleep        a future that is ready at an instant; all others are built on it
 //   timeout      a future with a limit
 //   interval     ticks at a period
 //   global       sleeps, limits and intervals of the process's timer
 //   delay_queue  values that each come out at their own deadline
-//   sleepers     the timer as the sleeper of other crates
+//   sleepers     the timer as the sleeper of other crates: backon's retries; timeouts and retries of AWS SDKs
 //   stop         the end of a timer, without blocking
 //   stream       methods on streams
 //   hyper        the timer as hyper's
@@ -177,7 +176,6 @@ mod stop;
 mod stream;
 mod timeout;
 mod virtual_time;
-mod wake;
 
 pub use delay_queue::{DelayKey, DelayQueue, Delayed};
 #[cfg(not(any(loom, shuttle)))]

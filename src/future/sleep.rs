@@ -3,8 +3,7 @@
 //! Rules:
 //!
 //! 1. **The clock decides.** A sleep is ready if the timer's clock has reached its deadline, or if the
-//!    timer is stopped. The worker sets no flag. The sleep reads the clock. On the system's clock, it need
-//!    not do so if the worker has claimed the timeout, which happens only at or after its deadline.
+//!    timer is stopped. The worker sets no flag: the sleep reads the clock.
 //! 2. **Register, then check again.** A manual clock may pass the deadline before the waker is in the wheel,
 //!    and stand still afterwards. So after a registration on such a clock, and after every move of one, the
 //!    sleep reads the clock again. On the system's clock it does so only after a move to an instant, which
@@ -14,12 +13,15 @@
 //!    immediately.
 
 use super::resource::Resource;
-use super::wake::Waiter;
+use crate::base::sync::Arc;
+use crate::base::waker::Identity;
+use crate::intake::Home;
 use crate::intake::shared::Gate;
+use crate::timeout::{Admit, Erased, Kind, Next, Run, Timeout, TimerTask, home, schedule};
 use crate::timer::HashedWheelTimer;
 use std::fmt;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 impl HashedWheelTimer {
@@ -91,11 +93,31 @@ impl HashedWheelTimer {
 /// ```
 #[must_use = "a future does nothing until it is polled"]
 pub struct Sleep {
-    waiter: Waiter,
+    home: Arc<Home<Erased>>,
+    /// The last waker that was put into the timer, and its timeout. `None` once it was taken out. If the worker has
+    /// already claimed the timeout, the worker wakes the waker.
+    waiting: Option<(Timeout, Identity)>,
     /// In nanoseconds after the timer's start.
     deadline: u64,
     end: Option<End>,
     resource: Resource,
+}
+
+/// A task that wakes its waker when the timeout expires, and when [`Sleep::wake`] or a stop of the timer
+/// cancels it. A waker has 16 bytes, so it is stored in its slot.
+struct Wake(Waker);
+
+impl TimerTask for Wake {
+    fn run(self, _run: &Run<'_>) -> Next<Self> {
+        self.0.wake();
+        Next::done()
+    }
+
+    fn cancelled(self, _timeout: &Timeout) {
+        self.0.wake();
+    }
+
+    const KIND: Kind = Kind::WAKE;
 }
 
 /// Why a sleep has ended.
@@ -110,7 +132,8 @@ impl Sleep {
     #[cfg_attr(feature = "tracing", track_caller)]
     pub(super) fn new(timer: &HashedWheelTimer, deadline: u64) -> Self {
         let resource = Resource::new(|| timer.gate().time.left_until(deadline));
-        Self { waiter: Waiter::new(timer), deadline, end: None, resource }
+        let home = home(&timer.control().timer);
+        Self { home, waiting: None, deadline, end: None, resource }
     }
 
     /// The instant at which it is ready.
@@ -154,9 +177,10 @@ impl Sleep {
     fn move_to(&mut self, deadline: u64, may_have_passed: bool) {
         self.deadline = deadline;
         self.end = None;
-        if self.waiter.waits() {
+        if let Some((timeout, _)) = &self.waiting {
             let has_passed = || may_have_passed && self.gate().time.may_have_reached(deadline);
-            if !self.waiter.move_to(deadline) || has_passed() {
+            // The move fails if the waker is about to be woken.
+            if timeout.reschedule_to(deadline).is_err() || has_passed() {
                 self.wake();
             }
         }
@@ -164,15 +188,21 @@ impl Sleep {
         self.resource.moved(|| self.gate().time.left_until(deadline));
     }
 
-    /// Wakes the waiting task, if there is one.
+    /// Wakes the waiting task on this thread, if there is one that was not already woken.
     pub(super) fn wake(&mut self) {
-        self.waiter.wake();
+        self.waiting.take().into_iter().for_each(|(timeout, _)| _ = timeout.cancel());
+    }
+
+    /// Drops the waker that waits, on this thread and under no lock.
+    #[inline]
+    fn leave(&mut self) {
+        self.waiting.take().into_iter().for_each(|(timeout, _)| timeout.discard());
     }
 
     /// The state that the sleep shares with its timer.
     #[inline]
     pub(super) fn gate(&self) -> &Gate {
-        self.waiter.gate()
+        &self.home.timer.gate
     }
 
     /// Polls the sleep without a pin.
@@ -187,13 +217,25 @@ impl Sleep {
         if self.has_ended() {
             return Poll::Ready(());
         }
-        if self.waiter.will_wake(cx.waker()) {
+        let waiting = self.waiting.as_ref();
+        if waiting.is_some_and(|(timeout, own)| own.is(cx.waker()) && timeout.is_pending()) {
             return Poll::Pending;
         }
-        self.waiter.wait(cx.waker().clone(), self.deadline);
+        self.wait(cx.waker().clone());
         // If the clock goes on by itself, the worker wakes the task.
         let checks_again = self.gate().time.may_stand_still();
         if checks_again && self.has_ended() { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// Puts `waker` into the timer, instead of the previous one. If the timer refuses it, wakes it.
+    fn wait(&mut self, waker: Waker) {
+        self.leave();
+        let identity = Identity::of(&waker);
+        match schedule(&self.home.timer, Wake(waker), self.deadline, Admit::Once) {
+            Ok(timeout) => self.waiting = Some((timeout, identity)),
+            // If all slots of the timer are in use, the next poll tries again.
+            Err(refused) => refused.into_task().0.wake(),
+        }
     }
 
     /// Checks the clock, then whether the timer is stopped.
@@ -206,7 +248,7 @@ impl Sleep {
             } else {
                 return false;
             };
-            self.waiter.leave();
+            self.leave();
         }
         true
     }
@@ -217,6 +259,13 @@ impl Future for Sleep {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_ready(cx)
+    }
+}
+
+impl Drop for Sleep {
+    #[inline]
+    fn drop(&mut self) {
+        self.leave();
     }
 }
 
