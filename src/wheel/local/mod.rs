@@ -332,25 +332,15 @@ impl LocalTimer {
         instant_after(self.now(), nanos(delay))
     }
 
-    /// Lets `waker` be woken at `deadline`, in place of the waker of `key` if there is one.
-    fn register(&self, key: Option<Key>, deadline: Instant, waker: &Waker) -> Key {
-        let is_same = |key: &Key| {
-            let wheel = self.0.wheel.borrow();
-            wheel.wheel().get(*key).is_some_and(|last| last.will_wake(waker))
-        };
-        if let Some(key) = key.filter(is_same) {
-            return key;
-        }
-        let mut new = waker.clone();
-        let mut wheel = self.0.wheel.borrow_mut();
-        if let Some((key, last)) = key.and_then(|key| Some((key, wheel.wheel_mut().get_mut(key)?)))
-        {
-            std::mem::swap(last, &mut new);
-            drop(wheel); // before the previous waker
-            return key;
-        }
-        let key = wheel.insert_at(deadline, new);
-        drop(wheel);
+    /// Whether `waker` waits under `key`.
+    fn holds(&self, key: Key, waker: &Waker) -> bool {
+        let wheel = self.0.wheel.borrow();
+        wheel.wheel().get(key).is_some_and(|waiting| waiting.will_wake(waker))
+    }
+
+    /// Lets `waker` be woken at `deadline`.
+    fn register(&self, deadline: Instant, waker: Waker) -> Key {
+        let key = self.0.wheel.borrow_mut().insert_at(deadline, waker);
         self.tell_driver();
         key
     }

@@ -85,7 +85,10 @@ impl LocalSleep {
             self.deregister();
             return Poll::Ready(());
         }
-        self.key = Some(self.timer.register(self.key, self.deadline, cx.waker()));
+        if !self.key.is_some_and(|key| self.timer.holds(key, cx.waker())) {
+            self.deregister();
+            self.key = Some(self.timer.register(self.deadline, cx.waker().clone()));
+        }
         Poll::Pending
     }
 
