@@ -12,19 +12,16 @@
 //! This does no harm: the value comes out only if its deadline has come, and otherwise its entry is filed
 //! again.
 
-use super::earliest::NOTHING;
 use super::filing::is_sweep_worth_it;
 use super::key::{Expired, Key};
 use super::structure::{Placement, Structure, Unlimited};
-use super::token::{Due, Token};
+use super::token::Due;
 use std::fmt;
 
 mod in_order;
-mod pass;
 pub(crate) mod slab;
 
 pub(in crate::wheel) use in_order::InOrder;
-use pass::Pass;
 use slab::Slab;
 
 /// Up to this many dead entries are never worth a sweep.
@@ -65,8 +62,6 @@ const DEAD_ALLOWED: usize = 64;
 pub struct Wheel<T, S> {
     filing: InOrder<S>,
     items: Slab<Item<T>>,
-    /// The pass that has begun and not ended.
-    pass: Option<Pass>,
 }
 
 struct Item<T> {
@@ -113,8 +108,7 @@ impl<T, S: Unlimited> Wheel<T, S> {
 
 impl<T, S: Structure> Wheel<T, S> {
     pub(super) fn on(structure: S) -> Self {
-        let filing = InOrder::new(structure);
-        Self { filing, items: Slab::with_limit(u32::MAX as usize), pass: None }
+        Self { filing: InOrder::new(structure), items: Slab::with_limit(u32::MAX as usize) }
     }
 
     /// Allocates the memory of `capacity` values now, and keeps it. While the wheel holds no more values,
@@ -133,11 +127,9 @@ impl<T, S: Structure> Wheel<T, S> {
         self
     }
 
-    /// Tells the structure the time. Until a pass ends, its last tick is the present.
     #[inline]
     pub(super) fn tell(&mut self, now: u64) {
-        let present = self.pass.as_ref().map_or(now, Pass::last_tick);
-        self.filing.filing.wheel.tell(present);
+        self.filing.tell(now);
     }
 
     pub(super) fn structure(&self) -> &S {
@@ -148,16 +140,8 @@ impl<T, S: Structure> Wheel<T, S> {
     pub(super) fn file(&mut self, deadline: u64, value: T) -> Key {
         let inserted = self.items.insert(Item { deadline, value });
         let (key, token) = inserted.expect("fewer than 2^32 - 1 values");
-        self.file_token(deadline, token);
+        self.filing.insert(deadline, token);
         key
-    }
-
-    #[inline]
-    fn file_token(&mut self, tick: u64, token: Token) {
-        if !self.pass.as_mut().is_some_and(|pass| pass.accepts(tick, token)) {
-            self.tell(0); // no news, but during a pass
-            self.filing.insert(tick, token);
-        }
     }
 
     #[inline]
@@ -166,7 +150,7 @@ impl<T, S: Structure> Wheel<T, S> {
         let before = std::mem::replace(&mut item.deadline, deadline);
         if deadline < before || S::IS_LATE {
             let refiled = self.items.refile(key.index);
-            refiled.into_iter().for_each(|token| self.file_token(deadline, token));
+            refiled.into_iter().for_each(|token| self.filing.insert(deadline, token));
             self.sweep_if_worth_it();
         }
         true
@@ -176,7 +160,7 @@ impl<T, S: Structure> Wheel<T, S> {
     fn sweep_if_worth_it(&mut self) {
         let (entries, live) = (self.filing.entries(), self.items.used());
         let allowed = DEAD_ALLOWED.max(self.structure().bucket_count());
-        if self.pass.is_none() && is_sweep_worth_it(entries, live, allowed) {
+        if !self.filing.is_passing() && is_sweep_worth_it(entries, live, allowed) {
             self.filing.sweep(usize::MAX, |token| self.items.named_by(token).is_some());
         }
     }
@@ -351,7 +335,7 @@ impl<T, S: Structure> Wheel<T, S> {
         while let Some(value) = self.pop_within(now, &mut budget) {
             expired(self, value);
         }
-        self.pass.is_none() && budget > 0
+        !self.filing.is_passing() && budget > 0
     }
 
     /// Pops the next due value. Reads at most `budget` entries. An unfinished pass comes first. `None` if
@@ -359,15 +343,9 @@ impl<T, S: Structure> Wheel<T, S> {
     #[inline]
     pub(super) fn pop_within(&mut self, now: u64, budget: &mut usize) -> Option<Expired<T>> {
         while *budget > 0 {
-            let current = self.structure().current_tick();
-            let pass = self.pass.get_or_insert_with(|| Pass::new(current, now));
-            let Some(due) = pass.pop(&mut self.filing) else {
-                let is_over = pass.last_tick() >= now.min(NOTHING - 1);
-                self.end_pass();
-                if is_over {
-                    return None;
-                }
-                continue;
+            let Some(due) = self.filing.pop(now) else {
+                self.sweep_if_worth_it();
+                return None;
             };
             *budget -= 1;
             if let Some(expired) = self.end_if_due(due) {
@@ -383,17 +361,11 @@ impl<T, S: Structure> Wheel<T, S> {
     fn end_if_due(&mut self, Due { tick, token }: Due) -> Option<Expired<T>> {
         let (key, &Item { deadline, .. }) = self.items.named_by(token)?;
         if deadline > tick {
-            self.file_token(deadline, token);
+            self.filing.insert(deadline, token);
             return None;
         }
         let Item { value, .. } = self.items.remove(key)?;
         Some(Expired { key, deadline, value })
-    }
-
-    #[inline]
-    fn end_pass(&mut self) {
-        self.pass = None;
-        self.sweep_if_worth_it();
     }
 
     /// The next tick at which the caller should tell the wheel the time. No value expires before
@@ -401,9 +373,7 @@ impl<T, S: Structure> Wheel<T, S> {
     /// never too late. Until a pass has ended, it is not after the last tick of that pass. `None` if the wheel is
     /// empty, or if all its values are at tick `u64::MAX`, which never comes.
     pub fn next_expiry(&self) -> Option<u64> {
-        // Until the pass ends, a structure keeps some values in no bucket.
-        let passing = self.pass.as_ref().map(Pass::next_tick);
-        passing.into_iter().chain(self.filing.next_expiry()).min()
+        self.filing.next_expiry()
     }
 
     /// Takes out all values, ordered by deadline.
@@ -439,7 +409,7 @@ impl<T, S: Structure> Wheel<T, S> {
 
     /// The next tick to expire. During a pass, the tick that is being expired.
     pub fn current_tick(&self) -> u64 {
-        self.pass.as_ref().map_or_else(|| self.structure().current_tick(), Pass::tick)
+        self.filing.current_tick()
     }
 }
 

@@ -1,8 +1,14 @@
-//! A filing whose tokens come out exactly in their ticks, and within a tick in the order of insertion.
+//! A filing whose tokens come out exactly in their ticks, and within a tick in the order of insertion. They come out in
+//! *passes*: the expiry of everything that is due up to a tick. The caller may stop a pass after any token, and insert
+//! others before it goes on. The structure knows the last tick of its pass, so this tick does not change.
 //!
-//! A structure reaches only so many ticks ahead. A token that is due later comes out at the end of its reach, and is filed
-//! again. So it may come after a younger one of its tick. Here such tokens wait apart, in a sorted map, until their tick
-//! comes into reach. Until then, nobody can file a younger one under that tick.
+//! Two kinds of tokens wait *apart*, in a sorted map:
+//! - A structure reaches only so many ticks ahead. A token that is due later would come out at the end of its reach,
+//!   after a younger one of its tick. It waits until its tick comes into reach.
+//! - During a pass, the structure is given only ticks after the pass. A token that is filed for an earlier tick waits
+//!   until this tick is expired.
+//!
+//! Invariant: the tokens of a tick that wait apart are younger than those in the filing.
 
 use crate::wheel::earliest::NOTHING;
 use crate::wheel::filing::Filing;
@@ -13,53 +19,109 @@ use crate::wheel::token::{Due, Token};
 #[derive(Debug)]
 pub(in crate::wheel) struct InOrder<W> {
     pub(in crate::wheel) filing: Filing<W>,
-    /// Tokens that wait apart, because the wheel does not reach their ticks.
-    far: Sorted,
+    apart: Sorted,
+    /// The next token of the filing, if it was popped and one that waits apart comes before it.
+    next: Option<Due>,
+    /// The pass that has begun and not ended.
+    pass: Option<Pass>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pass {
+    /// The last tick of this pass.
+    now: u64,
+    /// The tick that is being expired. At first, the tick at which the pass began.
+    tick: u64,
 }
 
 impl<W: TokenWheel> InOrder<W> {
     pub(in crate::wheel) fn new(wheel: W) -> Self {
-        Self { filing: Filing::new(wheel), far: Sorted::default() }
+        Self { filing: Filing::new(wheel), apart: Sorted::default(), next: None, pass: None }
     }
 
+    /// Tells the structure the time. Until a pass ends, its last tick is the present.
+    #[inline]
+    pub(in crate::wheel) fn tell(&mut self, now: u64) {
+        self.filing.wheel.tell(self.pass.map_or(now, |pass| pass.now));
+    }
+
+    /// Files a token. One that is overdue in a pass belongs to the tick that is being expired.
     #[inline]
     pub(in crate::wheel) fn insert(&mut self, tick: u64, token: Token) {
-        // During a pass, the wheel can reach a tick whose older tokens still wait apart.
-        let is_far = !self.far.is_empty() && self.far.next_tick() <= Some(tick);
-        if tick <= self.filing.wheel.reach() && !is_far {
-            return self.filing.insert(tick, token);
+        if let Some(pass) = self.pass {
+            if tick <= pass.now {
+                return self.apart.push(Due { tick: tick.max(pass.tick), token });
+            }
+            self.tell(pass.now);
         }
-        self.far.push(Due { tick, token });
-    }
-
-    /// Pops the next token, as [`Filing::pop`] does.
-    #[inline]
-    pub(in crate::wheel) fn pop(&mut self, now: u64) -> Option<Due> {
-        self.filing.pop(now).or_else(|| self.pop_far(now))
-    }
-
-    /// Pops the next token that waits apart, when the wheel has no more due tokens. If it is not due, files
-    /// the tokens that have come into reach.
-    fn pop_far(&mut self, now: u64) -> Option<Due> {
-        let next = self.far.next_tick()?;
-        if next <= now.min(NOTHING - 1) {
-            return self.far.pop();
-        }
-        while self.far.next_tick().is_some_and(|tick| tick <= self.filing.wheel.reach()) {
-            let Due { tick, token } = self.far.pop()?;
+        // During a pass, the structure can reach a tick whose older tokens still wait apart.
+        let may_be_apart = self.apart.next_tick().is_some_and(|next| next <= tick);
+        if tick > self.filing.wheel.reach() || may_be_apart && self.apart.holds(tick) {
+            self.apart.push(Due { tick, token });
+        } else {
             self.filing.insert(tick, token);
         }
-        None
     }
 
-    /// A tick before which no token is due.
+    /// Pops the next token that is due up to `now`. An unfinished pass comes first. `None` ends the pass.
+    #[inline]
+    pub(in crate::wheel) fn pop(&mut self, now: u64) -> Option<Due> {
+        let now = now.min(NOTHING - 1);
+        loop {
+            let current = self.filing.current_tick();
+            let pass = *self.pass.get_or_insert(Pass { now, tick: current });
+            if let Some(due) = self.pop_up_to(pass.now) {
+                self.pass = Some(Pass { tick: due.tick, ..pass });
+                return Some(due);
+            }
+            self.end_pass();
+            if pass.now >= now {
+                return None;
+            }
+        }
+    }
+
+    /// Pops the next token up to `now`. Of those of one tick, the filing's come first.
+    #[inline]
+    fn pop_up_to(&mut self, now: u64) -> Option<Due> {
+        let next = self.next.take().or_else(|| self.filing.pop(now));
+        let apart = self.apart.next_tick().filter(|&tick| tick <= now);
+        if apart.is_none() || next.is_some_and(|next| Some(next.tick) <= apart) {
+            return next;
+        }
+        self.next = next;
+        self.apart.pop()
+    }
+
+    /// Files the tokens that have come into reach.
+    fn end_pass(&mut self) {
+        self.pass = None;
+        while self.apart.next_tick().is_some_and(|tick| tick <= self.filing.wheel.reach()) {
+            let Some(Due { tick, token }) = self.apart.pop() else { return };
+            self.filing.insert(tick, token);
+        }
+    }
+
+    /// Whether a pass has begun and not ended.
+    pub(super) fn is_passing(&self) -> bool {
+        self.pass.is_some()
+    }
+
+    /// The next tick to expire. During a pass, the tick that is being expired.
+    pub(super) fn current_tick(&self) -> u64 {
+        self.pass.map_or_else(|| self.filing.current_tick(), |pass| pass.tick)
+    }
+
+    /// A tick before which no token is due. Until a pass has ended, it is not after the last tick of that pass.
     pub(in crate::wheel) fn next_expiry(&self) -> Option<u64> {
-        let next = self.far.next_tick().into_iter().chain(self.filing.next_expiry()).min();
+        let filed = [self.apart.next_tick(), self.filing.next_expiry()];
+        let passing = [self.next.map(|due| due.tick), self.pass.map(|pass| pass.now)];
+        let next = filed.into_iter().chain(passing).flatten().min();
         next.filter(|&tick| tick != NOTHING)
     }
 
     pub(in crate::wheel) fn entries(&self) -> usize {
-        self.filing.entries() + self.far.len()
+        self.filing.entries() + self.apart.len()
     }
 
     /// Sweeps as [`Filing::sweep`] does. The last step also checks all tokens that wait apart.
@@ -70,7 +132,7 @@ impl<W: TokenWheel> InOrder<W> {
     ) -> bool {
         let ended = self.filing.sweep(budget, &mut keep);
         if ended {
-            self.far.retain(keep);
+            self.apart.retain(keep);
         }
         ended
     }
