@@ -1,5 +1,7 @@
 use super::*;
 use crate::wheel::HashedWheel;
+use std::mem::size_of;
+use std::task::Waker;
 
 /// There are at most as many dead entries as values and buckets together, plus a constant.
 #[test]
@@ -40,6 +42,12 @@ fn rule_04_reschedules_do_not_pile_up() {
         assert!(wheel.reschedule(key, 1_000_000) && wheel.reschedule(key, 10_000 + n));
     }
     assert!(entries(&mut wheel) <= 1 + DEAD_ALLOWED + 1 + 8 + 1);
+}
+
+#[test]
+fn rule_04_a_value_takes_16_bytes_besides_itself() {
+    assert_eq!(size_of::<slab::Slot<Item<u64>>>(), 16 + size_of::<u64>());
+    assert_eq!(size_of::<slab::Slot<Item<Waker>>>(), 16 + size_of::<Waker>());
 }
 
 fn entries<T>(wheel: &mut HashedWheel<T>) -> usize {
