@@ -9,7 +9,7 @@
 
 use super::key::{Expired, Key};
 use super::ticks::Ticks;
-use super::values::slab::Slab;
+use super::values::slab::{MOST_CHUNKS, Slab};
 use std::fmt;
 use std::iter::successors;
 use std::time::Duration;
@@ -89,7 +89,7 @@ impl<T> DelayLine<T> {
     /// An empty line of timeouts that are due `delay` ticks after their insertion. It allocates nothing. For a
     /// delay in real time, use [`for_duration`](Self::for_duration).
     pub fn new(delay: u64) -> Self {
-        Self { delay, now: 0, entries: Slab::with_limit(NONE as usize), front: NONE, back: NONE }
+        Self { delay, now: 0, entries: Slab::with_limit(MOST_CHUNKS), front: NONE, back: NONE }
     }
 
     /// An empty line of timeouts that are due `delay` after their insertion, for a caller that passes
@@ -113,13 +113,13 @@ impl<T> DelayLine<T> {
     ///
     /// # Panics
     ///
-    /// If the line already holds 2^32 - 1 values.
+    /// If the line already holds 2^32 - 64 values.
     #[inline]
     pub fn insert(&mut self, now: u64, value: T) -> Key {
         self.now = self.now.max(now);
         let deadline = self.now.saturating_add(self.delay);
         let entry = Entry { before: self.back, after: NONE, deadline, value };
-        let (key, _) = self.entries.insert(entry).expect("fewer than 2^32 - 1 values");
+        let (key, _) = self.entries.insert(entry).expect("fewer than 2^32 - 64 values");
         self.set_after(self.back, key.index);
         self.back = key.index;
         key

@@ -110,7 +110,7 @@ impl<T> SimpleWheel<T> {
     ///
     /// # Panics
     ///
-    /// If the wheel already holds 2^32 - 1 values.
+    /// If the wheel already holds 2^32 - 64 values.
     #[inline]
     pub fn insert(&mut self, deadline: u64, value: T) -> Result<Key, DelayError<T>> {
         match self.check(deadline) {

@@ -47,7 +47,7 @@ impl<T, S: Unlimited> TimedWheel<T, S> {
     ///
     /// # Panics
     ///
-    /// If the wheel already holds 2^32 - 1 values.
+    /// If the wheel already holds 2^32 - 64 values.
     #[inline]
     pub fn insert(&mut self, now: Instant, delay: Duration, value: T) -> Key {
         self.wheel.tell(self.ticks.at(now));
@@ -59,7 +59,7 @@ impl<T, S: Unlimited> TimedWheel<T, S> {
     ///
     /// # Panics
     ///
-    /// If the wheel already holds 2^32 - 1 values.
+    /// If the wheel already holds 2^32 - 64 values.
     #[inline]
     pub fn insert_at(&mut self, deadline: Instant, value: T) -> Key {
         self.wheel.insert(self.ticks.not_before(deadline), value)

@@ -22,7 +22,7 @@ mod in_order;
 pub(crate) mod slab;
 
 pub(in crate::wheel) use in_order::InOrder;
-use slab::Slab;
+use slab::{MOST_CHUNKS, Slab};
 
 /// Up to this many dead entries are never worth a sweep.
 const DEAD_ALLOWED: usize = 64;
@@ -75,7 +75,7 @@ impl<T, S: Unlimited> Wheel<T, S> {
     ///
     /// # Panics
     ///
-    /// If the wheel already holds 2^32 - 1 values.
+    /// If the wheel already holds 2^32 - 64 values.
     #[inline]
     pub fn insert(&mut self, deadline: u64, value: T) -> Key {
         self.file(deadline, value)
@@ -108,7 +108,7 @@ impl<T, S: Unlimited> Wheel<T, S> {
 
 impl<T, S: Structure> Wheel<T, S> {
     pub(super) fn on(structure: S) -> Self {
-        Self { filing: InOrder::new(structure), items: Slab::with_limit(u32::MAX as usize) }
+        Self { filing: InOrder::new(structure), items: Slab::with_limit(MOST_CHUNKS) }
     }
 
     /// Allocates the memory of `capacity` values now, and keeps it. While the wheel holds no more values,
@@ -139,7 +139,7 @@ impl<T, S: Structure> Wheel<T, S> {
     #[inline]
     pub(super) fn file(&mut self, deadline: u64, value: T) -> Key {
         let inserted = self.items.insert(Item { deadline, value });
-        let (key, token) = inserted.expect("fewer than 2^32 - 1 values");
+        let (key, token) = inserted.expect("fewer than 2^32 - 64 values");
         self.filing.insert(deadline, token);
         key
     }

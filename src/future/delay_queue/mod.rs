@@ -20,7 +20,7 @@ mod order;
 use self::order::Order;
 use super::sleep::Sleep;
 use crate::timer::HashedWheelTimer;
-use crate::wheel::slab::Slab;
+use crate::wheel::slab::{MOST_CHUNKS, Slab};
 use crate::wheel::{Key, Token};
 use std::fmt;
 use std::future::poll_fn;
@@ -159,7 +159,7 @@ impl<T> DelayQueue<T> {
     #[cfg_attr(feature = "tracing", track_caller)]
     pub fn new(timer: &HashedWheelTimer) -> Self {
         Self {
-            values: Slab::with_limit(u32::MAX as usize),
+            values: Slab::with_limit(MOST_CHUNKS),
             insertions: 0,
             order: Order::new(timer.gate().scale),
             present: 0,
@@ -173,7 +173,7 @@ impl<T> DelayQueue<T> {
     ///
     /// # Panics
     ///
-    /// If the queue already has 2^32 - 1 values.
+    /// If the queue already has 2^32 - 64 values.
     pub fn insert(&mut self, value: T, delay: Duration) -> DelayKey {
         self.admit(value, self.deadline_after(delay))
     }
@@ -182,7 +182,7 @@ impl<T> DelayQueue<T> {
     ///
     /// # Panics
     ///
-    /// If the queue already has 2^32 - 1 values.
+    /// If the queue already has 2^32 - 64 values.
     pub fn insert_at(&mut self, value: T, deadline: Instant) -> DelayKey {
         self.admit(value, self.nanos_at(deadline))
     }
@@ -363,7 +363,7 @@ impl<T> DelayQueue<T> {
     fn admit(&mut self, value: T, deadline: u64) -> DelayKey {
         self.insertions += 1;
         let entry = Entry { sequence: self.insertions, deadline, value };
-        let (slot, token) = self.values.insert(entry).expect("fewer than 2^32 - 1 values");
+        let (slot, token) = self.values.insert(entry).expect("fewer than 2^32 - 64 values");
         self.add(token);
         if deadline < self.wake_at {
             self.wake(deadline);

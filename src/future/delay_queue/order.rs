@@ -100,7 +100,7 @@ impl Order {
     /// Removes a value of this deadline if it is near. Otherwise its token is in the list or in the wheel.
     #[inline]
     pub(super) fn remove_near(&mut self, key: DelayKey, deadline: u64) -> bool {
-        !self.is_distant(deadline) && self.near.remove(&(deadline, key))
+        !self.near.is_empty() && !self.is_distant(deadline) && self.near.remove(&(deadline, key))
     }
 
     /// Sweeps the dead entries out of the wheel if that is worth its cost. Called when one may have died.

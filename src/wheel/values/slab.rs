@@ -27,6 +27,9 @@ const CHUNK: usize = 64;
 /// The end of the list of open chunks.
 const NO_CHUNK: u32 = u32::MAX;
 
+/// The most chunks of a slab. The greatest index names no slot.
+pub(crate) const MOST_CHUNKS: usize = u32::MAX as usize / CHUNK;
+
 /// The number of chunks without a used slot that keep their memory for later use, unless more are reserved.
 const EMPTY_KEPT: usize = 32;
 
@@ -78,12 +81,12 @@ pub(crate) struct Slab<T> {
     /// The number of such chunks that keep their memory.
     empty_kept: usize,
     used: usize,
-    limit: usize,
+    most_chunks: usize,
 }
 
 impl<T> Slab<T> {
-    /// A slab of at most `limit` values. Allocates nothing.
-    pub(crate) fn with_limit(limit: usize) -> Self {
+    /// A slab of at most so many chunks. Allocates nothing.
+    pub(crate) fn with_limit(most_chunks: usize) -> Self {
         Self {
             chunks: Vec::new(),
             open: NO_CHUNK,
@@ -91,13 +94,13 @@ impl<T> Slab<T> {
             empty: 0,
             empty_kept: EMPTY_KEPT,
             used: 0,
-            limit,
+            most_chunks,
         }
     }
 
     /// Allocates memory so that there are `slots` slots, at most the limit, and keeps it.
     pub(crate) fn reserve(&mut self, slots: usize) {
-        let chunks = slots.min(self.limit).div_ceil(CHUNK);
+        let chunks = slots.div_ceil(CHUNK).min(self.most_chunks);
         self.empty_kept = self.empty_kept.max(chunks);
         self.chunks.reserve(chunks.saturating_sub(self.chunks.len()));
         while self.chunks.len() - self.gone.len() < chunks {
@@ -114,11 +117,8 @@ impl<T> Slab<T> {
     /// Stores a value. `None` if the limit is reached. O(1).
     #[inline]
     pub(crate) fn insert(&mut self, value: T) -> Option<(Key, Token)> {
-        if self.used >= self.limit {
-            return None;
-        }
         if self.open == NO_CHUNK {
-            self.open_chunk();
+            self.open_chunk()?;
         }
         let at = self.open;
         let chunk = self.chunks.get_mut(at as usize)?;
@@ -246,9 +246,11 @@ impl<T> Slab<T> {
 
     /// Allocates a gone chunk again, or adds a new one. Called when no chunk is open.
     #[cold]
-    fn open_chunk(&mut self) {
-        let at = self.gone.pop().unwrap_or_else(|| self.add_chunk());
+    fn open_chunk(&mut self) -> Option<()> {
+        let has_room = self.chunks.len() < self.most_chunks;
+        let at = self.gone.pop().or_else(|| has_room.then(|| self.add_chunk()))?;
         self.allocate(at);
+        Some(())
     }
 
     /// Adds a chunk without memory.
