@@ -135,7 +135,8 @@ pub struct Idle<T> {
     /// The value that was given to `watch`.
     pub connection: T,
     event: IdleEvent,
-    pub(super) outcome: Outcome,
+    /// The answer of the callback; `None` if it was not called, because the connection was active before.
+    pub(super) answer: Option<Answer>,
     pub(super) seat: Seat,
     /// The last activity before the report.
     pub(crate) since: u64,
@@ -149,21 +150,11 @@ pub(super) struct Seat {
     pub(super) number: u32,
 }
 
-/// The result of a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// The connection was active before its callback began, so the callback was not called.
-    Void,
-    /// It was active, as the callback has answered.
-    Progressed,
-    Delivered(Answer),
-}
-
 impl<T> Idle<T> {
     pub(super) fn new(connection: T, event: IdleEvent, seat: Seat, since: u64, now: u64) -> Self {
-        // The outcome if the callback panics or does not answer.
-        let outcome = Outcome::Delivered(Answer::KeepWatching);
-        Self { connection, event, outcome, seat, since, next_from: now }
+        // Until the callback answers. It may panic, or not answer.
+        let answer = Some(Answer::KeepWatching);
+        Self { connection, event, answer, seat, since, next_from: now }
     }
 
     /// The kind of silence, and its length.
@@ -189,26 +180,20 @@ impl<T> Idle<T> {
 
     /// Sets the answer. Without one, the connection stays watched.
     pub fn answer(&mut self, answer: Answer) {
-        self.outcome = match (answer, self.event.kind) {
-            (Answer::Progressed, IdleKind::Age | IdleKind::TimerStopped) => {
-                Outcome::Delivered(Answer::KeepWatching)
-            }
+        self.answer = Some(match (answer, self.event.kind) {
+            (Answer::Progressed, IdleKind::Age | IdleKind::TimerStopped) => Answer::KeepWatching,
             (Answer::Progressed, kind) => self.progress(kind),
-            (answer, _) => Outcome::Delivered(answer),
-        };
+            (answer, _) => answer,
+        });
     }
 
     /// The activity stands just before the time from which the next report counts, so that one is not the first.
-    fn progress(&mut self, kind: IdleKind) -> Outcome {
+    fn progress(&mut self, kind: IdleKind) -> Answer {
         let Seat { block, number } = &self.seat;
         let now = block.now();
         block.activity(*number).progress(kind, now.saturating_sub(1));
         self.next_from = now;
-        Outcome::Progressed
-    }
-
-    pub(super) fn withdraw(&mut self) {
-        self.outcome = Outcome::Void;
+        Answer::Progressed
     }
 }
 

@@ -1,6 +1,6 @@
 //! `Manager`: the part of an idle manager that all of its shards share.
 
-use super::event::{Idle, Outcome};
+use super::event::{Answer, Idle};
 use super::kind::IdleKind;
 use super::policy::Scale;
 use super::timestamp::Timestamp;
@@ -55,7 +55,8 @@ impl<T> Manager<T> {
     }
 
     pub(super) fn count_reports(&self, batch: &[Idle<T>]) {
-        for idle in batch.iter().filter(|idle| matches!(idle.outcome, Outcome::Delivered(_))) {
+        let is_report = |idle: &&Idle<T>| !matches!(idle.answer, None | Some(Answer::Progressed));
+        for idle in batch.iter().filter(is_report) {
             self.reported[idle.event().kind as usize].fetch_add(1, Ordering::Relaxed);
         }
     }

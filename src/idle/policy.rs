@@ -23,7 +23,8 @@ use std::time::Duration;
 ///     .waiting_write(Duration::from_secs(10));
 /// assert_eq!(policy, policy.clone());
 /// ```
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
+#[must_use = "a policy is an argument of the calls that watch"]
 pub struct IdlePolicy(Arc<Limits>);
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -38,17 +39,15 @@ pub(super) struct Limits {
 impl IdlePolicy {
     /// A policy with every kind off.
     pub fn new() -> Self {
-        Self(Arc::default())
+        Self::default()
     }
 
     /// Reports a connection that had no reads for `after`. Zero turns it off.
-    #[must_use]
     pub fn reader(self, after: Duration) -> Self {
         self.with(|limits| limits.after[IdleKind::Reader as usize] = nanos(after))
     }
 
     /// Reports a connection that had no writes for `after`. Zero turns it off.
-    #[must_use]
     pub fn writer(self, after: Duration) -> Self {
         self.with(|limits| limits.after[IdleKind::Writer as usize] = nanos(after))
     }
@@ -56,7 +55,6 @@ impl IdlePolicy {
     /// Reports a connection whose both directions were silent: it had neither reads nor writes for `after`. This is a
     /// third duration: it does not replace those of [`reader`](Self::reader) and [`writer`](Self::writer). Zero turns
     /// it off.
-    #[must_use]
     pub fn both(self, after: Duration) -> Self {
         self.with(|limits| limits.after[IdleKind::Both as usize] = nanos(after))
     }
@@ -68,7 +66,6 @@ impl IdlePolicy {
     ///
     /// If a policy turns it on that [`set_policy`](super::Watch::set_policy) brings, a write that waits already
     /// counts from its next attempt.
-    #[must_use]
     pub fn waiting_write(self, after: Duration) -> Self {
         self.with(|limits| limits.after[IdleKind::WaitingWrite as usize] = nanos(after))
     }
@@ -102,7 +99,6 @@ impl IdlePolicy {
     /// # drop(watch);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
     pub fn max_age(self, after: Duration, grace: impl Into<Option<Duration>>) -> Self {
         let grace = grace.into().map_or(0, |grace| nanos(grace).max(1));
         self.with(|limits| {
@@ -132,7 +128,6 @@ impl IdlePolicy {
     /// # drop(burst);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
     pub fn jitter(self, most: Duration) -> Self {
         self.with(|limits| limits.jitter = nanos(most))
     }
@@ -179,12 +174,6 @@ impl Scale {
             return nanos; // exact
         }
         (nanos as f64 * self.0).ceil() as u64 // saturates
-    }
-}
-
-impl Default for IdlePolicy {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

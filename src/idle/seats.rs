@@ -21,7 +21,7 @@
 #[cfg(test)]
 use super::activity::NoWatcher;
 use super::activity::{BLOCK, Watcher};
-use super::event::{Answer, Idle, IdleEvent, Outcome, Seat};
+use super::event::{Answer, Idle, IdleEvent, Seat};
 use super::kind::IdleKind;
 use super::policy::IdlePolicy;
 use super::row::{Row, Stage};
@@ -286,8 +286,7 @@ impl<T> Seats<T> {
             returned.dismissed.push(idle.connection);
             return;
         }
-        let stop = idle.outcome == Outcome::Delivered(Answer::StopWatching);
-        if stop || kind == IdleKind::TimerStopped {
+        if idle.answer == Some(Answer::StopWatching) || kind == IdleKind::TimerStopped {
             occupant.stage = Stage::Ended;
             returned.dismissed.push(idle.connection);
             self.out -= 1;
@@ -295,10 +294,10 @@ impl<T> Seats<T> {
         }
         occupant.connection = Some(idle.connection);
         occupant.stage = Stage::Filed;
-        match idle.outcome {
-            Outcome::Void => {}
-            Outcome::Progressed => row.note_progress(number, idle.next_from),
-            Outcome::Delivered(_) => row.note_report(number, kind, idle.next_from),
+        match idle.answer {
+            None => {}
+            Some(Answer::Progressed) => row.note_progress(number, idle.next_from),
+            Some(_) => row.note_report(number, kind, idle.next_from),
         }
         self.out -= 1;
         self.filed += 1;

@@ -367,7 +367,7 @@ fn one_by_one<T>(batch: &mut [Idle<T>], on_idle: &impl Fn(&mut Idle<T>) -> Answe
     let mut panics = 0;
     for idle in batch {
         if !idle.is_still_silent() {
-            idle.withdraw();
+            idle.answer = None;
             continue;
         }
         let panics_now = catch_panic::panics(|| {

@@ -30,16 +30,12 @@ use std::time::{Duration, Instant};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a period is an argument of the calls that repeat"]
 pub struct Period {
     pub(crate) every: Duration,
     pub(crate) initial_delay: Option<Duration>,
-    cadence: Cadence,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cadence {
-    Rate(MissedTickBehavior),
-    Delay,
+    /// `None` for a fixed delay, which misses no run.
+    missed: Option<MissedTickBehavior>,
 }
 
 /// How a fixed-rate timeout handles missed runs. A run is missed if it is already due when the run
@@ -102,9 +98,8 @@ impl Default for MissedTickBehavior {
 
 impl Period {
     /// Each run is due one period after the last one was *due*.
-    #[must_use]
     pub fn fixed_rate(every: Duration) -> Self {
-        Self { every, initial_delay: None, cadence: Cadence::Rate(MissedTickBehavior::default()) }
+        Self { every, initial_delay: None, missed: Some(MissedTickBehavior::default()) }
     }
 
     /// Each run is due one period after the last one has *ended*.
@@ -125,24 +120,18 @@ impl Period {
     /// assert_eq!(timer.metrics().expired, 2);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
     pub fn fixed_delay(every: Duration) -> Self {
-        Self { every, initial_delay: None, cadence: Cadence::Delay }
+        Self { every, initial_delay: None, missed: None }
     }
 
     /// The delay of the first run, from now. The default is one period.
-    #[must_use]
     pub fn initial_delay(self, delay: Duration) -> Self {
         Self { initial_delay: Some(delay), ..self }
     }
 
     /// Sets how missed runs are handled. Has no effect on a fixed delay, which misses none.
-    #[must_use]
     pub fn missed(self, behavior: MissedTickBehavior) -> Self {
-        match self.cadence {
-            Cadence::Rate(_) => Self { cadence: Cadence::Rate(behavior), ..self },
-            Cadence::Delay => self,
-        }
+        Self { missed: self.missed.map(|_| behavior), ..self }
     }
 
     /// The time from one run to the next.
@@ -163,10 +152,7 @@ impl Period {
 
     /// How missed runs are handled. `None` for a fixed delay, which misses none.
     pub fn missed_tick_behavior(&self) -> Option<MissedTickBehavior> {
-        match self.cadence {
-            Cadence::Rate(behavior) => Some(behavior),
-            Cadence::Delay => None,
-        }
+        self.missed
     }
 
     /// Computes the instant of the next run, after a run that was due at `due` and ended at `now`.
@@ -185,14 +171,14 @@ impl Period {
         let on_beat = due.checked_add(self.every);
         let missed = on_beat.is_some_and(|next| next <= now);
         let missed = missed || now.saturating_duration_since(due) > slack;
-        match self.cadence {
-            Cadence::Delay => now.checked_add(self.every),
-            Cadence::Rate(MissedTickBehavior::Delay) if missed => now.checked_add(self.every),
-            Cadence::Rate(MissedTickBehavior::Skip) => next_beat(due, now, self.every),
-            Cadence::Rate(MissedTickBehavior::BurstUpTo(most)) if self.misses(most, due, now) => {
+        match self.missed {
+            None => now.checked_add(self.every),
+            Some(MissedTickBehavior::Delay) if missed => now.checked_add(self.every),
+            Some(MissedTickBehavior::Skip) => next_beat(due, now, self.every),
+            Some(MissedTickBehavior::BurstUpTo(most)) if self.misses(most, due, now) => {
                 next_beat(due, now, self.every)
             }
-            Cadence::Rate(_) => on_beat,
+            Some(_) => on_beat,
         }
     }
 
@@ -287,7 +273,7 @@ where
             return Next::done();
         }
         let every = self.period.every;
-        if self.period.cadence == Cadence::Delay {
+        if self.period.missed.is_none() {
             return Next::after(self, every);
         }
         let due = self.due(run);

@@ -119,11 +119,8 @@ impl IdleStreams {
         policy: &IdlePolicy,
         untaken: fn(&S) -> Option<u64>,
     ) -> Result<IdleStream<S>, ScheduleError<S>> {
-        let signal = Arc::new(Signal::new());
-        match self.0.watch(signal.clone(), policy) {
-            Ok(watch) => Ok(IdleStream::new(stream, untaken, StreamWatch::Own(watch), signal)),
-            Err(refused) => Err(refused.map(|_| stream)),
-        }
+        let wrapped = self.wrap_by(stream, policy, untaken, |watch| (StreamWatch::Own(watch), ()));
+        wrapped.map(|(stream, ())| stream)
     }
 
     /// Like [`wrap`](Self::wrap), with a [`Pauser`] that pauses the stream's watch from elsewhere. A drop of the
@@ -138,12 +135,26 @@ impl IdleStreams {
         stream: S,
         policy: &IdlePolicy,
     ) -> Result<(IdleStream<S>, Pauser), ScheduleError<S>> {
+        self.wrap_by(stream, policy, S::untaken, |watch| {
+            let pauser = Pauser::new(watch);
+            (StreamWatch::shared(&pauser), pauser)
+        })
+    }
+
+    /// Wraps a stream. `split` says what the stream has of its watch, and what the caller gets.
+    fn wrap_by<S, R>(
+        &self,
+        stream: S,
+        policy: &IdlePolicy,
+        untaken: fn(&S) -> Option<u64>,
+        split: impl FnOnce(Watch) -> (StreamWatch, R),
+    ) -> Result<(IdleStream<S>, R), ScheduleError<S>> {
         let signal = Arc::new(Signal::new());
         match self.0.watch(signal.clone(), policy) {
             Ok(watch) => {
-                let pauser = Pauser::new(watch);
-                let watch = StreamWatch::shared(&pauser);
-                Ok((IdleStream::new(stream, S::untaken, watch, signal), pauser))
+                let (watch, rest) = split(watch);
+                let monitor = Monitor::new(watch, signal);
+                Ok((IdleStream { stream, untaken, monitor }, rest))
             }
             Err(refused) => Err(refused.map(|_| stream)),
         }
@@ -176,7 +187,7 @@ fn report(batch: &mut [Idle<Arc<Signal>>]) -> u64 {
             let silence = Silence { since: idle.since, silent_for, first };
             panics += idle.connection.report(event.kind, silence);
         } else {
-            idle.withdraw();
+            idle.answer = None;
         }
     }
     panics
@@ -269,15 +280,6 @@ pin_project! {
 }
 
 impl<S> IdleStream<S> {
-    fn new(
-        stream: S,
-        untaken: fn(&S) -> Option<u64>,
-        watch: StreamWatch,
-        signal: Arc<Signal>,
-    ) -> Self {
-        Self { stream, untaken, monitor: Monitor::new(watch, signal) }
-    }
-
     /// The watch of this stream: pause it while the server works on a request, or change the policy. If a library
     /// owns the stream meanwhile, use a [`Pauser`].
     ///
