@@ -41,6 +41,10 @@ use crate::base::parker::Parker;
 use crate::base::sync::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
+#[cfg(asleep)]
+#[path = "../../tests/whole/asleep.rs"]
+mod asleep;
+
 #[derive(Debug)]
 #[repr(align(128))] // every producer reads it and few write it, so it has its own cache line
 pub(crate) struct Alarm {
@@ -53,9 +57,8 @@ pub(crate) struct Alarm {
     /// The deadline for which a producer last woke the worker, or `NOBODY`.
     request: AtomicU64,
     parker: Parker,
-    /// See `asleep_until`. Not an atomic of shuttle, since no race depends on it.
     #[cfg(asleep)]
-    asleep_until: std::sync::atomic::AtomicU64,
+    pub(crate) asleep: asleep::Asleep,
 }
 
 /// No producer woke the worker. No deadline that wakes it is so late.
@@ -80,7 +83,7 @@ impl Alarm {
             request: AtomicU64::new(NOBODY),
             parker: Parker::new(),
             #[cfg(asleep)]
-            asleep_until: std::sync::atomic::AtomicU64::new(0),
+            asleep: asleep::Asleep::default(),
         }
     }
 
@@ -124,33 +127,6 @@ impl Alarm {
     /// Puts the worker to sleep, for `limit` at most. May return at any time.
     pub(crate) fn sleep(&self, limit: Option<Duration>) {
         self.parker.park(limit);
-    }
-
-    /// Puts the worker to sleep as `sleep` does. `limit` is the time left until `wake_at`.
-    pub(crate) fn sleep_until(&self, wake_at: u64, limit: Option<Duration>) {
-        self.set_asleep_until(wake_at);
-        self.sleep(limit);
-        self.set_asleep_until(0);
-    }
-
-    #[cfg(not(asleep))]
-    fn set_asleep_until(&self, _time: u64) {}
-
-    #[cfg(asleep)]
-    fn set_asleep_until(&self, time: u64) {
-        self.asleep_until.store(time, std::sync::atomic::Ordering::SeqCst);
-    }
-
-    /// Until when the worker sleeps. `None` while it is awake. A worker that was woken, and has not run
-    /// since, still counts as asleep, except under shuttle.
-    #[cfg(asleep)]
-    pub(crate) fn asleep_until(&self) -> Option<u64> {
-        #[cfg(shuttle)]
-        if !self.parker.is_parked() {
-            return None;
-        }
-        let until = self.asleep_until.load(std::sync::atomic::Ordering::SeqCst);
-        (until > 0).then_some(until)
     }
 
     #[cfg(all(test, not(any(loom, shuttle))))]

@@ -308,13 +308,6 @@ impl HashedWheelTimer {
         &self.0.control
     }
 
-    /// Until when the worker sleeps, after [`started_at`](Self::started_at). `None` while it is awake.
-    #[cfg(asleep)]
-    #[doc(hidden)]
-    pub fn asleep_until(&self) -> Option<Duration> {
-        self.shared().alarm.asleep_until().map(Duration::from_nanos)
-    }
-
     pub(crate) fn shared(&self) -> &Shared {
         &self.0.control.shared
     }

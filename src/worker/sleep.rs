@@ -94,10 +94,12 @@ impl<W: Exact> Worker<W> {
             wake_at = shared.gate.scale.start_of(tick + 1);
         }
         wake_at = wake_at.min(self.release_at());
-        let asked = self.request_to_catch_up() != caught_up || shared.is_due_now();
+        let asked = self.request_to_catch_up() != caught_up || shared.due_turn.is_made();
         let is_due = self.filing.next_expiry().is_some_and(|next| next <= tick);
         if !shared.gate.is_closed() && !asked && !is_due && !self.is_release_due() {
-            shared.alarm.sleep_until(wake_at, self.left_until(wake_at));
+            #[cfg(asleep)]
+            let _until = shared.alarm.asleep.until(wake_at);
+            shared.alarm.sleep(self.left_until(wake_at));
             shared.counts.worker.wakeups.add(1);
         }
         if armed {
@@ -165,6 +167,6 @@ impl<W: Exact> Worker<W> {
     pub(super) fn anything_sooner(&mut self, target: u64) -> bool {
         self.take_in(self.last_pass);
         let next = self.filing.next_expiry().unwrap_or(NEVER);
-        next < target || self.shared().is_sweep_requested()
+        next < target || self.shared().sweep.is_made()
     }
 }
