@@ -81,7 +81,7 @@ impl Worker {
 
     /// A whole release. False if another thread reads the table.
     fn release(&mut self) -> bool {
-        self.shared.begin_release();
+        self.shared.release.begin();
         let shared = self.shared.clone();
         shared.pools.iter().all(|pool| self.chunks.release(pool, pool.len()).is_some())
     }
@@ -701,10 +701,10 @@ fn rule_04_a_wanted_release_is_not_lost() {
                 spawn(move || assert!(cancel(handle).is_some()))
             };
             turn();
-            shared.begin_release();
+            shared.release.begin();
             let seen = shared.pools[0].has_too_many();
             other.join().unwrap();
-            assert!(seen || shared.is_release_requested(), "nobody will release the chunk");
+            assert!(seen || shared.release.is_made(), "nobody will release the chunk");
         });
     }
 }
@@ -804,7 +804,7 @@ fn rule_04_each_slot_is_returned_once() {
             drop(owner);
             held.into_iter().for_each(|handle| assert!(cancel(handle).is_some()));
             assert_eq!(pool.len(), chunks, "each chunk is in the pool once");
-            assert!(shared.is_release_requested());
+            assert!(shared.release.is_made());
             assert!(worker.release());
             assert_eq!((shared.table.len(), pool.len()), (0, 0), "each counts as vacant once");
             assert!(!pool.has_too_many());

@@ -64,14 +64,35 @@ pub(crate) struct Shared<T> {
     /// One for each core. The last one is that of internal timeouts.
     pub(crate) pools: Box<[Pool<T>]>,
     pub(super) sequence: Sequence,
-    sweep_requested: AtomicBool,
-    release_requested: AtomicBool,
+    pub(crate) sweep: Request,
+    pub(crate) release: Request,
+    /// The turn of a timeout that is due by now. See `Chunk::announce_due`.
+    pub(crate) due_turn: Request,
     /// The number of buckets of the wheel.
     buckets: usize,
     /// The number of entries in the wheel after the worker's last pass, without the promised looks.
     entries: AtomicUsize,
-    /// A timeout that is due by now was announced. See `Chunk::announce_due`.
-    due_now: AtomicBool,
+}
+
+/// A request to the worker, which nobody need repeat.
+#[derive(Default)]
+pub(crate) struct Request(AtomicBool);
+
+impl Request {
+    /// Returns whether nobody has made it before. The caller then calls the worker, unless it is the worker. Release:
+    /// after `begin`, the worker finds what the caller has done.
+    pub(crate) fn make(&self) -> bool {
+        !self.0.swap(true, Ordering::Release)
+    }
+
+    pub(crate) fn is_made(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// The worker does what is requested, or need not do it. A swap, so that it reads the rest after it.
+    pub(crate) fn begin(&self) {
+        self.0.swap(false, Ordering::Acquire);
+    }
 }
 
 /// The first sequence number that no owner has. It has a cache line of its own, because all owners write it.
@@ -196,11 +217,11 @@ impl<T: Send + Sync> Shared<T> {
             table,
             pools: (0..=core_count()).map(|_| Pool::new()).collect(),
             sequence: Sequence(AtomicU64::new(0)),
-            sweep_requested: AtomicBool::new(false),
-            release_requested: AtomicBool::new(false),
+            sweep: Request::default(),
+            release: Request::default(),
+            due_turn: Request::default(),
             buckets,
             entries: AtomicUsize::new(0),
-            due_now: AtomicBool::new(false),
         };
         (Arc::new(Box::new(shared)), worker)
     }
@@ -233,42 +254,18 @@ impl<T> Shared<T> {
     /// Tells the worker of a timeout that was announced, and is due by now. The fence is step 2 of a producer while its
     /// timer is closed (see `worker/end`).
     pub(super) fn tell_due(&self) {
-        self.due_now.store(true, Ordering::Release); // the worker then finds the announcement
+        self.due_turn.make();
         fence(Ordering::SeqCst);
         if !self.alarm.parker().is_current_thread() {
             self.alarm.call();
         }
     }
 
-    pub(crate) fn is_due_now(&self) -> bool {
-        self.due_now.load(Ordering::Relaxed)
-    }
-
-    /// The worker takes in the pending queue next.
-    pub(crate) fn begin_due(&self) {
-        self.due_now.swap(false, Ordering::Acquire);
-    }
-
     /// Wakes the worker for a release, if the pool is worth one.
     pub(super) fn consider_release(&self, pool: &Pool<T>) {
-        // Release: a release that begins later finds what the caller has counted.
-        if pool.is_release_worth_it() && !self.release_requested.swap(true, Ordering::Release) {
+        if pool.is_release_worth_it() && self.release.make() {
             self.alarm.call();
         }
-    }
-
-    /// Requests a release of the worker itself, which is awake.
-    pub(crate) fn plan_release(&self) {
-        self.release_requested.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_release_requested(&self) -> bool {
-        self.release_requested.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn begin_release(&self) {
-        // A swap, so that the worker reads the pools after it.
-        self.release_requested.swap(false, Ordering::Acquire);
     }
 }
 
@@ -277,7 +274,7 @@ impl<T> Shared<T> {
 impl<T> Shared<T> {
     /// Wakes the worker for a sweep if one is worth its cost.
     fn request_sweep(&self) {
-        if self.is_sweep_worth_it() && !self.sweep_requested.swap(true, Ordering::Relaxed) {
+        if self.is_sweep_worth_it() && self.sweep.make() {
             self.alarm.call();
         }
     }
@@ -300,11 +297,10 @@ impl<T> Shared<T> {
     /// Requests a sweep if one is worth its cost. Only the worker calls it: at the end of a sweep, and when
     /// fewer timeouts are pending, or it has filed chunks again.
     pub(crate) fn consider_sweep(&self) {
-        self.sweep_requested.store(self.is_sweep_worth_it(), Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_sweep_requested(&self) -> bool {
-        self.sweep_requested.load(Ordering::Relaxed)
+        self.sweep.begin();
+        if self.is_sweep_worth_it() {
+            self.sweep.make();
+        }
     }
 }
 

@@ -69,8 +69,8 @@ impl<W: Exact> Worker<W> {
                 continue;
             }
             // Once the tick is over, a burst yields to the other due timeouts.
-            if self.shared().is_due_now() && self.tick_now() <= tick {
-                self.shared().begin_due();
+            if self.shared().due_turn.is_made() && self.tick_now() <= tick {
+                self.shared().due_turn.begin();
                 self.take_in(tick);
             }
             if !self.begin_tick(tick) {

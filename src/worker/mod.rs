@@ -116,7 +116,7 @@ impl<W: Exact> Worker<W> {
             self.file_near();
             let cleans = self.release() | self.sweep();
             self.report();
-            if !cleans && !self.shared().is_due_now() && self.confirm_next() {
+            if !cleans && !self.shared().due_turn.is_made() && self.confirm_next() {
                 self.caught_up(request);
                 self.sleep(request);
             }

@@ -208,10 +208,10 @@ fn rule_04_a_sweep_outrun_by_cancels_is_followed_by_another() {
     assert_eq!(sweeps(&worker), 0, "a sweep counts when it is complete");
     producer.cancel(0..EACH - 3000);
     assert!(worker.sweep(), "the sweep ends, and another one is needed");
-    assert!(!worker.tidy.sweeping && worker.shared().is_sweep_requested());
+    assert!(!worker.tidy.sweeping && worker.shared().sweep.is_made());
     assert_eq!(sweeps(&worker), 1);
     while worker.sweep() {}
-    assert!(worker.filing.next_expiry().is_none() && !worker.shared().is_sweep_requested());
+    assert!(worker.filing.next_expiry().is_none() && !worker.shared().sweep.is_made());
     assert_eq!(sweeps(&worker), 2);
 }
 
@@ -615,7 +615,7 @@ fn rule_06_a_release_does_not_search_for_chunks_that_are_on_their_way() {
     let pool = producer.owner.pool_in(&shared);
     assert!(pool.len() >= CHUNKS - 1);
     (0..100).for_each(|_| pool.count_vacant());
-    shared.plan_release();
+    shared.release.make();
     let passes = (0..100).take_while(|_| worker.release()).count();
     assert!((1..=3).contains(&passes), "{passes}");
 }

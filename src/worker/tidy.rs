@@ -44,7 +44,7 @@ impl<W: Exact> Worker<W> {
     /// Begins or continues the sweep if one is requested. Returns true if there is more to do.
     pub(super) fn sweep(&mut self) -> bool {
         self.tell_entries();
-        self.tidy.sweeping |= self.shared().is_sweep_requested();
+        self.tidy.sweeping |= self.shared().sweep.is_made();
         if !self.tidy.sweeping {
             return false;
         }
@@ -55,7 +55,7 @@ impl<W: Exact> Worker<W> {
         self.tidy.sweeping = false;
         self.shared().counts.worker.sweeps.add(1);
         self.consider_sweep();
-        self.shared().is_sweep_requested()
+        self.shared().sweep.is_made()
     }
 
     /// Requests a sweep if one is worth its cost.
@@ -77,7 +77,7 @@ impl<W: Exact> Worker<W> {
             if !self.is_release_due() {
                 return false;
             }
-            self.shared().begin_release();
+            self.shared().release.begin();
             self.tidy.left = self.shared().pools.iter().map(Pool::len).collect();
         }
         let Self { control, chunks, tidy, known, .. } = self;
@@ -87,7 +87,7 @@ impl<W: Exact> Worker<W> {
             let visited = if pool.has_too_many() { left.min(budget) } else { 0 };
             let released = (visited > 0).then(|| chunks.release(pool, visited));
             if released.is_some_and(|released| released.is_none_or(|some| !some.is_empty())) {
-                control.shared.plan_release();
+                control.shared.release.make();
             }
             budget -= visited;
             if budget == 0 {
@@ -101,7 +101,7 @@ impl<W: Exact> Worker<W> {
 
     /// The time of the next release.
     pub(super) fn release_at(&self) -> u64 {
-        if self.shared().is_release_requested() { self.tidy.release_from } else { NEVER }
+        if self.shared().release.is_made() { self.tidy.release_from } else { NEVER }
     }
 
     pub(super) fn is_release_due(&self) -> bool {

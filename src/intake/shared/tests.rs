@@ -64,9 +64,9 @@ fn rule_04_more_dead_than_live_entries_request_one_sweep() {
     let shared = of_this_thread();
     shared.schedule(10_000);
     cancel(&shared, 7047);
-    assert!(!shared.is_sweep_requested(), "7,047 are dead and 2,953 live");
+    assert!(!shared.sweep.is_made(), "7,047 are dead and 2,953 live");
     cancel(&shared, DEAD_PER_CHECK);
-    assert!(shared.is_sweep_requested() && shared.was_woken());
+    assert!(shared.sweep.is_made() && shared.was_woken());
     cancel(&shared, 1929);
     assert!(!shared.was_woken(), "the sweep is already requested");
 }
@@ -78,11 +78,11 @@ fn rule_06_few_dead_entries_request_no_sweep() {
         shared.schedule(dead);
         cancel(&shared, dead);
         shared.consider_sweep();
-        assert!(!shared.is_sweep_requested(), "{dead} in {buckets} buckets");
+        assert!(!shared.sweep.is_made(), "{dead} in {buckets} buckets");
         shared.schedule(1);
         cancel(&shared, 1);
         shared.consider_sweep();
-        assert!(shared.is_sweep_requested(), "{dead} and one more in {buckets} buckets");
+        assert!(shared.sweep.is_made(), "{dead} and one more in {buckets} buckets");
     }
 }
 
@@ -94,9 +94,9 @@ fn dead_entries_that_have_left_the_wheel_do_not_count() {
     shared.set_entries(6240);
     cancel(&shared, 4192);
     shared.consider_sweep();
-    assert!(!shared.is_sweep_requested(), "4,192 are dead and 2,048 live");
+    assert!(!shared.sweep.is_made(), "4,192 are dead and 2,048 live");
     cancel(&shared, 2048);
-    assert!(shared.is_sweep_requested());
+    assert!(shared.sweep.is_made());
 }
 
 #[test]
@@ -104,14 +104,14 @@ fn rule_04_a_sweep_outrun_by_cancels_is_requested_again() {
     let shared = of_this_thread();
     shared.schedule(100_000);
     cancel(&shared, 60_000);
-    assert!(shared.is_sweep_requested());
+    assert!(shared.sweep.is_made());
     cancel(&shared, 40_000);
     shared.set_entries(40_000);
     shared.consider_sweep();
-    assert!(shared.is_sweep_requested(), "40,000 dead ones are left");
+    assert!(shared.sweep.is_made(), "40,000 dead ones are left");
     shared.set_entries(0);
     shared.consider_sweep();
-    assert!(!shared.is_sweep_requested());
+    assert!(!shared.sweep.is_made());
 }
 
 /// A thread that reads the metrics holds the lock. The next check comes after as many dead entries.
@@ -129,7 +129,7 @@ fn rule_09_a_cancel_never_waits_for_the_lock_of_the_counts() {
         done.recv_timeout(Duration::from_secs(60))
     };
     let held = shared.counts.threads.lock();
-    assert_eq!((cancels(), shared.is_sweep_requested()), (Ok(()), false));
+    assert_eq!((cancels(), shared.sweep.is_made()), (Ok(()), false));
     drop(held);
-    assert_eq!((cancels(), shared.is_sweep_requested()), (Ok(()), true));
+    assert_eq!((cancels(), shared.sweep.is_made()), (Ok(()), true));
 }

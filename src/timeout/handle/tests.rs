@@ -81,12 +81,12 @@ fn rule_04_dead_table_request_one_sweep() {
     assert!(timeout.slot().file().is_some());
     shared.set_entries(4097);
     (1..1023).for_each(&mut sooner);
-    assert!(!shared.is_sweep_requested(), "it is not considered yet");
+    assert!(!shared.sweep.is_made(), "it is not considered yet");
     (1023..1025).for_each(&mut sooner);
-    assert!(!shared.is_sweep_requested(), "one is live");
+    assert!(!shared.sweep.is_made(), "one is live");
     shared.set_entries(4099);
     (1025..2049).for_each(&mut sooner);
-    assert!(shared.is_sweep_requested() && shared.was_woken());
+    assert!(shared.sweep.is_made() && shared.was_woken());
     (2049..20_000).for_each(&mut sooner);
     assert!(!shared.was_woken(), "the sweep is already requested");
 }

@@ -249,11 +249,11 @@ fn rule_04_dead_entries_of_internal_timeouts_ask_for_a_sweep() {
     shared.set_entries(1 << 20);
     let timeout = schedule_internal(&timer, &held).expect("the timer is open");
     for n in 1..=DEAD_PER_CHECK {
-        assert!(!shared.is_sweep_requested());
+        assert!(!shared.sweep.is_made());
         timeout.0.pin().slot().file().expect("it is New");
         assert!(timeout.reschedule_at(shared.gate.time.instant_at(DUE - 64 * n)));
     }
-    assert!(shared.is_sweep_requested());
+    assert!(shared.sweep.is_made());
 }
 
 #[test]
