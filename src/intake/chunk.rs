@@ -166,17 +166,6 @@ impl<P> Chunk<P> {
         prefetch(&self.internal);
     }
 
-    /// Prefetches what `lowest` reads.
-    #[inline]
-    pub(crate) fn prefetch_head(&self) {
-        prefetch(&self.lowest);
-    }
-
-    /// Prefetches the slots for a look.
-    pub(crate) fn prefetch_all(&self) {
-        (0..SLOTS).step_by(3).for_each(|offset| prefetch(self.slot(offset)));
-    }
-
     /// The slots that may be in use. Relaxed, here and below: a slot is armed before the fence of its
     /// announcement, and the worker calls this after a fence.
     pub(crate) fn slots(&self) -> impl Iterator<Item = &Slot<P>> {

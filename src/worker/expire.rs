@@ -97,19 +97,8 @@ impl<W: Exact> Worker<W> {
         if token.index.wrapping_sub(last) <= NEIGHBOURS {
             return;
         }
-        match self.chunks.chunk(token) {
-            Some((chunk, _)) if is_look(token) => chunk.prefetch_all(),
-            Some((chunk, offset)) => chunk.prefetch(offset),
-            None => {}
-        }
-    }
-
-    /// Prefetches what `Chunks::order` reads.
-    #[inline]
-    pub(super) fn prefetch_order(&mut self, token: Token) {
-        match self.chunks.chunk(token) {
-            Some((chunk, _)) if is_look(token) => chunk.prefetch_head(),
-            _ => self.prefetch(token),
+        if let Some((chunk, offset)) = self.chunks.chunk(token).filter(|_| !is_look(token)) {
+            chunk.prefetch(offset);
         }
     }
 

@@ -70,7 +70,7 @@ impl<W: Exact> Worker<W> {
         self.due.begin(self.control.shared.gate.scale.start_of(tick.unwrap_or_default()));
         for (at, &token) in tokens.iter().enumerate() {
             if let Some(&ahead) = tokens.get(at + PREFETCHED_AHEAD) {
-                self.prefetch_order(ahead);
+                self.prefetch(ahead);
             }
             if let Some(sequence) = self.chunks.order(token) {
                 self.due.add_source(Order::new(sequence), token);
@@ -89,9 +89,6 @@ impl<W: Exact> Worker<W> {
         self.due.begin_group();
         while let Some(token) = self.due.next_look() {
             self.look(token, tick_now);
-        }
-        if let Some(next) = self.due.next_source() {
-            self.prefetch(next);
         }
         self.due.sort_group() || self.due.next_source().is_some()
     }
