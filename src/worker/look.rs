@@ -13,7 +13,6 @@
 
 use super::Worker;
 use super::expire::PREFETCHED_AHEAD;
-use super::tick_queue::Order;
 use crate::intake::{SLOTS, locate, version_of};
 use crate::time::tick::NEVER;
 use crate::wheel::{Exact, Token};
@@ -73,24 +72,25 @@ impl<W: Exact> Worker<W> {
                 self.prefetch(ahead);
             }
             if let Some(sequence) = self.chunks.order(token) {
-                self.due.add_source(Order::new(sequence), token);
+                self.due.sources.add(sequence, token);
             }
         }
         tokens.clear();
         tokens.shrink_to(TOKENS_KEPT);
         self.look.tokens = tokens;
-        self.due.sort_sources();
+        self.due.sources.sort();
         tick.is_some()
     }
 
     /// Looks at chunks, until the next due timeouts of the tick are found. False if there are none.
     #[inline(never)]
     pub(super) fn look_on(&mut self, tick_now: u64) -> bool {
-        self.due.begin_group();
+        self.due.group.clear();
         while let Some(token) = self.due.next_look() {
             self.look(token, tick_now);
         }
-        self.due.sort_group() || self.due.next_source().is_some()
+        self.due.group.sort();
+        !self.due.group.is_done() || !self.due.sources.is_done()
     }
 
     /// Looks at a chunk in the present tick: what is due goes to the tick's queue, what is near is remembered for
@@ -114,7 +114,7 @@ impl<W: Exact> Worker<W> {
                 left[count] = (deadline, token);
                 count += 1;
             } else if due_at <= now {
-                due.add_to_group(Order::new(sequence), token);
+                due.group.add(sequence, token);
             } else {
                 filing.insert_in_pass(scale.tick_not_before(due_at), token, tick_now);
             }

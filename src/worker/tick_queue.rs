@@ -26,33 +26,16 @@
 use crate::intake::is_look;
 use crate::wheel::Token;
 
-/// Where a timeout stands in the order of its thread: its sequence number, in the high bits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Order(u64);
-
-impl Order {
-    #[inline]
-    pub(super) fn new(sequence: u64) -> Self {
-        Self(sequence)
-    }
-
-    /// Whether this is not after another. Sequence numbers wrap.
-    #[inline]
-    fn is_within(self, last: Self) -> bool {
-        (last.0.wrapping_sub(self.0) as i64) >= 0
-    }
-
-    /// A key to sort by, counted from that of `base`.
-    #[inline]
-    fn key(self, base: u64) -> u64 {
-        self.0.wrapping_sub(base)
-    }
+/// Whether a sequence number, in the high bits, is not after another. They wrap.
+#[inline]
+fn is_within(sequence: u64, last: u64) -> bool {
+    (last.wrapping_sub(sequence) as i64) >= 0
 }
 
 /// A timeout that is due, or a chunk to look at.
 #[derive(Clone, Copy, Debug)]
 struct Item {
-    order: Order,
+    sequence: u64,
     token: Token,
 }
 
@@ -62,20 +45,20 @@ pub(super) struct TickQueue {
     /// When the tick begins.
     pub(super) start: u64,
     /// The sources of the tick. The first `taken` ones are done, or in the group.
-    sources: Items,
+    pub(super) sources: Items,
     /// The timeouts of the present group.
-    group: Items,
+    pub(super) group: Items,
 }
 
 /// Items, of which the first `taken` ones were taken.
 #[derive(Default)]
-struct Items {
+pub(super) struct Items {
     list: Vec<Item>,
     taken: usize,
     /// Whether an item was added that does not come after the last one.
     unsorted: bool,
-    /// The last one in order.
-    last: Order,
+    /// The sequence number of the last one in order.
+    last: u64,
 }
 
 /// The number of timeouts for which the queue keeps memory between passes.
@@ -103,29 +86,13 @@ impl TickQueue {
         self.group.clear();
     }
 
-    /// Adds a source: a timeout, or a chunk with the lower bound of its sequence numbers.
-    #[inline]
-    pub(super) fn add_source(&mut self, order: Order, token: Token) {
-        self.sources.add(Item { order, token });
-    }
-
-    /// Puts the sources in order.
-    pub(super) fn sort_sources(&mut self) {
-        self.sources.sort();
-    }
-
-    /// Begins a group. All timeouts of the last one were taken.
-    pub(super) fn begin_group(&mut self) {
-        self.group.clear();
-    }
-
     /// Takes the next chunk to look at for this group. Adds the timeouts before it. `None` if the group is
     /// complete: the next source is a chunk, and stands after the group's last timeout.
     pub(super) fn next_look(&mut self) -> Option<Token> {
         while let Some(source) = self.sources.next() {
             let is_look = is_look(source.token);
             let stands_after =
-                !self.group.list.is_empty() && !source.order.is_within(self.group.last);
+                !self.group.list.is_empty() && !is_within(source.sequence, self.group.last);
             if is_look && stands_after {
                 return None;
             }
@@ -133,26 +100,9 @@ impl TickQueue {
             if is_look {
                 return Some(source.token);
             }
-            self.group.add(source);
+            self.group.add(source.sequence, source.token);
         }
         None
-    }
-
-    /// The next source.
-    pub(super) fn next_source(&self) -> Option<Token> {
-        self.sources.next().map(|item| item.token)
-    }
-
-    /// Adds a timeout to the group.
-    #[inline]
-    pub(super) fn add_to_group(&mut self, order: Order, token: Token) {
-        self.group.add(Item { order, token });
-    }
-
-    /// Puts the group in order. False if it is empty.
-    pub(super) fn sort_group(&mut self) -> bool {
-        self.group.sort();
-        !self.group.list.is_empty()
     }
 
     /// Empties the queue for the next pass, and frees most of its memory.
@@ -165,32 +115,37 @@ impl TickQueue {
 }
 
 impl Items {
+    /// Whether all were taken.
+    pub(super) fn is_done(&self) -> bool {
+        self.taken == self.list.len()
+    }
+
     #[inline]
     fn next(&self) -> Option<Item> {
         self.list.get(self.taken).copied()
     }
 
     #[inline]
-    fn add(&mut self, item: Item) {
-        if self.list.is_empty() || !item.order.is_within(self.last) {
-            self.last = item.order;
+    pub(super) fn add(&mut self, sequence: u64, token: Token) {
+        if self.list.is_empty() || !is_within(sequence, self.last) {
+            self.last = sequence;
         } else {
             self.unsorted = true;
         }
-        self.list.push(item);
+        self.list.push(Item { sequence, token });
     }
 
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.list.clear();
         self.taken = 0;
         self.unsorted = false;
     }
 
-    fn sort(&mut self) {
+    pub(super) fn sort(&mut self) {
         if self.unsorted {
             // Halfway round from the first one, where sequence numbers hardly ever wrap.
-            let base = self.list[0].order.0.wrapping_sub(1 << 63);
-            self.list.sort_unstable_by_key(|item| item.order.key(base));
+            let base = self.list[0].sequence.wrapping_sub(1 << 63);
+            self.list.sort_unstable_by_key(|item| item.sequence.wrapping_sub(base));
         }
     }
 }
