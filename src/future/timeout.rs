@@ -35,7 +35,7 @@ impl HashedWheelTimer {
         limit: Duration,
         future: F,
     ) -> FutureTimeout<F::IntoFuture> {
-        FutureTimeout::new(future.into_future(), self.sleep(limit))
+        FutureTimeout { future: future.into_future(), limit: self.sleep(limit) }
     }
 
     /// Limits a future like [`timeout`](Self::timeout), but until an instant.
@@ -62,7 +62,7 @@ impl HashedWheelTimer {
         deadline: Instant,
         future: F,
     ) -> FutureTimeout<F::IntoFuture> {
-        FutureTimeout::new(future.into_future(), self.sleep_until(deadline))
+        FutureTimeout { future: future.into_future(), limit: self.sleep_until(deadline) }
     }
 }
 
@@ -181,10 +181,6 @@ pin_project! {
 }
 
 impl<F> FutureTimeout<F> {
-    fn new(future: F, limit: Sleep) -> Self {
-        Self { future, limit }
-    }
-
     /// The instant until which the future may complete.
     pub fn deadline(&self) -> Instant {
         self.limit.deadline()

@@ -2,7 +2,6 @@
 
 use super::fused::Fused;
 use crate::future::Sleep;
-use crate::timer::HashedWheelTimer;
 use futures_core::Stream;
 use pin_project_lite::pin_project;
 use std::pin::Pin;
@@ -36,22 +35,16 @@ pin_project! {
     #[must_use = "a stream does nothing until it is polled"]
     pub struct ChunksTimeout<S: Stream> {
         #[pin]
-        stream: Fused<S>,
-        items: Vec<S::Item>,
-        most: usize,
+        pub(super) stream: Fused<S>,
+        pub(super) items: Vec<S::Item>,
+        pub(super) most: usize,
         // Ends `limit` after the first item of the chunk.
-        sleep: Sleep,
-        limit: Duration,
+        pub(super) sleep: Sleep,
+        pub(super) limit: Duration,
     }
 }
 
 impl<S: Stream> ChunksTimeout<S> {
-    #[cfg_attr(feature = "tracing", track_caller)]
-    pub(super) fn new(stream: S, timer: &HashedWheelTimer, most: usize, limit: Duration) -> Self {
-        let (stream, sleep) = (Fused::new(stream), timer.sleep(limit));
-        Self { stream, items: Vec::new(), most: most.max(1), sleep, limit }
-    }
-
     /// Returns the stream, and the items of the chunk that has begun.
     pub fn into_inner(self) -> (S, Vec<S::Item>) {
         (self.stream.into_inner(), self.items)

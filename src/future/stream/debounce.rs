@@ -2,7 +2,6 @@
 
 use super::fused::Fused;
 use crate::future::Sleep;
-use crate::timer::HashedWheelTimer;
 use futures_core::Stream;
 use pin_project_lite::pin_project;
 use std::pin::Pin;
@@ -45,18 +44,11 @@ pin_project! {
     #[must_use = "a stream does nothing until it is polled"]
     pub struct Debounce<S: Stream> {
         #[pin]
-        stream: Fused<S>,
-        latest: Option<S::Item>,
+        pub(super) stream: Fused<S>,
+        pub(super) latest: Option<S::Item>,
         // Ends when the pause after the latest item is long enough.
-        sleep: Sleep,
-        quiet: Duration,
-    }
-}
-
-impl<S: Stream> Debounce<S> {
-    #[cfg_attr(feature = "tracing", track_caller)]
-    pub(super) fn new(stream: S, timer: &HashedWheelTimer, quiet: Duration) -> Self {
-        Self { stream: Fused::new(stream), latest: None, sleep: timer.sleep(quiet), quiet }
+        pub(super) sleep: Sleep,
+        pub(super) quiet: Duration,
     }
 }
 

@@ -18,6 +18,7 @@ pub use throttle::Throttle;
 pub use timeout::StreamTimeout;
 
 use crate::timer::HashedWheelTimer;
+use fused::Fused;
 use futures_core::Stream;
 use std::time::Duration;
 
@@ -75,7 +76,8 @@ pub trait TimedStreamExt: Stream + Sized {
     /// ```
     #[cfg_attr(feature = "tracing", track_caller)]
     fn timeout_on(self, timer: &HashedWheelTimer, limit: Duration) -> StreamTimeout<Self> {
-        StreamTimeout::new(self, timer, limit)
+        let (stream, sleep) = (Fused::new(self), timer.sleep(limit));
+        StreamTimeout { stream, sleep, limit, reported: false, repeats: false }
     }
 
     /// Yields an error like [`timeout_on`](Self::timeout_on), and then another one each time that `limit` has passed
@@ -86,7 +88,7 @@ pub trait TimedStreamExt: Stream + Sized {
         timer: &HashedWheelTimer,
         limit: Duration,
     ) -> StreamTimeout<Self> {
-        StreamTimeout::new(self, timer, limit).repeating()
+        StreamTimeout { repeats: true, ..self.timeout_on(timer, limit) }
     }
 
     /// Yields the items in chunks: of `most` items, or of those that have come within `limit` after the first
@@ -121,14 +123,16 @@ pub trait TimedStreamExt: Stream + Sized {
         most: usize,
         limit: Duration,
     ) -> ChunksTimeout<Self> {
-        ChunksTimeout::new(self, timer, most, limit)
+        let (stream, sleep, most) = (Fused::new(self), timer.sleep(limit), most.max(1));
+        ChunksTimeout { stream, items: Vec::new(), most, sleep, limit }
     }
 
     /// Yields at most one item per `interval`. It takes one item ahead, so that the stream's end is not delayed. The
     /// others wait in the stream, and none is lost.
     #[cfg_attr(feature = "tracing", track_caller)]
     fn throttle_on(self, timer: &HashedWheelTimer, interval: Duration) -> Throttle<Self> {
-        Throttle::new(self, timer, interval)
+        let (stream, sleep) = (Fused::new(self), timer.sleep(Duration::ZERO));
+        Throttle { stream, next: None, sleep, interval }
     }
 
     /// Yields an item once no other item has followed it for `quiet`, and drops items that another one
@@ -155,7 +159,7 @@ pub trait TimedStreamExt: Stream + Sized {
     /// ```
     #[cfg_attr(feature = "tracing", track_caller)]
     fn debounce_on(self, timer: &HashedWheelTimer, quiet: Duration) -> Debounce<Self> {
-        Debounce::new(self, timer, quiet)
+        Debounce { stream: Fused::new(self), latest: None, sleep: timer.sleep(quiet), quiet }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::fused::Fused;
 use crate::future::Sleep;
-use crate::timer::HashedWheelTimer;
 use futures_core::Stream;
 use pin_project_lite::pin_project;
 use std::pin::Pin;
@@ -42,25 +41,15 @@ pin_project! {
     #[must_use = "a stream does nothing until it is polled"]
     pub struct Throttle<S: Stream> {
         #[pin]
-        stream: Fused<S>,
-        next: Option<S::Item>,
+        pub(super) stream: Fused<S>,
+        pub(super) next: Option<S::Item>,
         // Ends when the next item may come.
-        sleep: Sleep,
-        interval: Duration,
+        pub(super) sleep: Sleep,
+        pub(super) interval: Duration,
     }
 }
 
 impl<S: Stream> Throttle<S> {
-    #[cfg_attr(feature = "tracing", track_caller)]
-    pub(super) fn new(stream: S, timer: &HashedWheelTimer, interval: Duration) -> Self {
-        Self {
-            stream: Fused::new(stream),
-            next: None,
-            sleep: timer.sleep(Duration::ZERO),
-            interval,
-        }
-    }
-
     /// Returns the stream, and the item that was taken from it and waits.
     pub fn into_inner(self) -> (S, Option<S::Item>) {
         (self.stream.into_inner(), self.next)

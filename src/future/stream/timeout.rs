@@ -2,7 +2,6 @@
 
 use super::fused::Fused;
 use crate::future::{Sleep, TimeoutError};
-use crate::timer::HashedWheelTimer;
 use futures_core::Stream;
 use pin_project_lite::pin_project;
 use std::pin::Pin;
@@ -41,27 +40,17 @@ pin_project! {
     #[must_use = "a stream does nothing until it is polled"]
     pub struct StreamTimeout<S> {
         #[pin]
-        stream: Fused<S>,
-        sleep: Sleep,
-        limit: Duration,
+        pub(super) stream: Fused<S>,
+        pub(super) sleep: Sleep,
+        pub(super) limit: Duration,
         // Whether an error was yielded since the last item.
-        reported: bool,
+        pub(super) reported: bool,
         // Whether more errors follow.
-        repeats: bool,
+        pub(super) repeats: bool,
     }
 }
 
 impl<S> StreamTimeout<S> {
-    #[cfg_attr(feature = "tracing", track_caller)]
-    pub(super) fn new(stream: S, timer: &HashedWheelTimer, limit: Duration) -> Self {
-        let (stream, sleep) = (Fused::new(stream), timer.sleep(limit));
-        Self { stream, sleep, limit, reported: false, repeats: false }
-    }
-
-    pub(super) fn repeating(self) -> Self {
-        Self { repeats: true, ..self }
-    }
-
     /// Returns the stream without its limit.
     pub fn into_inner(self) -> S {
         self.stream.into_inner()

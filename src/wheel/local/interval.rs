@@ -2,7 +2,6 @@
 
 use super::sleep::LocalSleep;
 use crate::time::tick::next_beat;
-use crate::wheel::ZeroDurationError;
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
@@ -28,18 +27,11 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct LocalInterval {
     /// Until the next tick.
-    sleep: LocalSleep,
-    period: Duration,
+    pub(super) sleep: LocalSleep,
+    pub(super) period: Duration,
 }
 
 impl LocalInterval {
-    pub(super) fn new(first: LocalSleep, period: Duration) -> Result<Self, ZeroDurationError> {
-        if period.is_zero() {
-            return Err(ZeroDurationError);
-        }
-        Ok(Self { sleep: first, period })
-    }
-
     /// Waits for the next tick. Returns the instant at which it was due. If the future is dropped before it is
     /// ready, no tick is lost.
     pub async fn tick(&mut self) -> Instant {

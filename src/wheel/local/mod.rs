@@ -200,7 +200,7 @@ impl LocalTimer {
         limit: Duration,
         future: F,
     ) -> LocalTimeout<F::IntoFuture> {
-        LocalTimeout::new(future.into_future(), self.sleep(limit))
+        LocalTimeout { future: future.into_future(), limit: self.sleep(limit) }
     }
 
     /// Limits a future like [`timeout`](Self::timeout), but until an instant.
@@ -209,7 +209,7 @@ impl LocalTimer {
         deadline: Instant,
         future: F,
     ) -> LocalTimeout<F::IntoFuture> {
-        LocalTimeout::new(future.into_future(), self.sleep_until(deadline))
+        LocalTimeout { future: future.into_future(), limit: self.sleep_until(deadline) }
     }
 
     /// Ticks at a period. The first is one period from now. Missed ticks are skipped, and the following ones
@@ -219,7 +219,10 @@ impl LocalTimer {
     ///
     /// If the period is zero.
     pub fn interval(&self, period: Duration) -> Result<LocalInterval, ZeroDurationError> {
-        LocalInterval::new(self.sleep(period), period)
+        if period.is_zero() {
+            return Err(ZeroDurationError);
+        }
+        Ok(LocalInterval { sleep: self.sleep(period), period })
     }
 
     /// Wakes everything that is due by now, in the order of ticks. Returns the number of wake-ups.

@@ -45,16 +45,12 @@ pin_project! {
     #[must_use = "a future does nothing until it is polled"]
     pub struct LocalTimeout<F> {
         #[pin]
-        future: F,
-        limit: LocalSleep,
+        pub(super) future: F,
+        pub(super) limit: LocalSleep,
     }
 }
 
 impl<F> LocalTimeout<F> {
-    pub(super) fn new(future: F, limit: LocalSleep) -> Self {
-        Self { future, limit }
-    }
-
     /// The instant until which the future may complete.
     pub fn deadline(&self) -> Instant {
         self.limit.deadline()
