@@ -3,7 +3,8 @@
 //! Every publication describes and registers its metrics again. So a recorder may be installed at any
 //! time, and nothing is kept between two publications.
 
-use metrics::{Label, Unit};
+use metrics::Label;
+pub(crate) use metrics::Unit;
 
 /// The metrics of one timer or idle manager: they all have the same labels.
 pub(crate) struct Publication {
@@ -22,13 +23,8 @@ impl Publication {
     }
 
     /// Publishes a number of things that exist now.
-    pub(crate) fn gauge(&self, name: &'static str, help: &'static str, value: u64) {
-        metrics::describe_gauge!(name, Unit::Count, help);
-        metrics::gauge!(name, self.labels.iter()).set(value as f64);
-    }
-
-    pub(crate) fn seconds(&self, name: &'static str, help: &'static str, value: f64) {
-        metrics::describe_gauge!(name, Unit::Seconds, help);
+    pub(crate) fn gauge(&self, name: &'static str, help: &'static str, unit: Unit, value: f64) {
+        metrics::describe_gauge!(name, unit, help);
         metrics::gauge!(name, self.labels.iter()).set(value);
     }
 

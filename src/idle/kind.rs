@@ -55,12 +55,6 @@ impl IdleKind {
     pub(super) const EVERY: [Self; 6] =
         [Self::Reader, Self::Writer, Self::Both, Self::WaitingWrite, Self::Age, Self::TimerStopped];
 
-    /// Whether a write that makes progress ends it.
-    #[cfg(any(feature = "tokio", feature = "futures-io"))]
-    pub(super) fn is_ended_by_writes(self) -> bool {
-        matches!(self, Self::Writer | Self::Both | Self::WaitingWrite)
-    }
-
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Reader => "reader",

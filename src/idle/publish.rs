@@ -2,7 +2,7 @@
 
 use super::kind::IdleKind;
 use super::timeouts::IdleTimeouts;
-use crate::base::publish::Publication;
+use crate::base::publish::{Publication, Unit};
 
 impl<T: Send + 'static> IdleTimeouts<T> {
     /// Publishes the manager's counts through the [`metrics`](https://docs.rs/metrics) facade, as
@@ -27,9 +27,15 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     /// # Ok::<(), wheelwork::BuildError>(())
     /// ```
     pub fn publish_metrics(&self, manager: &str) {
-        let labels = || [("timer", self.thread_name().to_owned()), ("manager", manager.to_owned())];
+        let labels = || {
+            [
+                ("timer", self.manager.timer.shared().name().to_owned()),
+                ("manager", manager.to_owned()),
+            ]
+        };
         let all = Publication::labelled(labels());
-        all.gauge("wheelwork_idle_watched", "Watched connections.", self.watched() as u64);
+        let watched = self.watched() as f64;
+        all.gauge("wheelwork_idle_watched", "Watched connections.", Unit::Count, watched);
         all.counter(
             "wheelwork_idle_panicked_total",
             "Calls of the idle callback that panicked.",

@@ -76,14 +76,6 @@ pub(super) struct Seats<T> {
     out: usize,
 }
 
-/// The result of the answers to a batch.
-pub(super) struct Returned<T> {
-    /// Connections to report again, because another kind is due too.
-    pub(super) again: Vec<Idle<T>>,
-    /// Connections that are no longer watched. The caller drops them outside the lock.
-    pub(super) dismissed: Vec<T>,
-}
-
 impl<T> Seats<T> {
     pub(super) fn new(origin: Instant, ticks: TickScale) -> Self {
         Self {
@@ -267,30 +259,40 @@ impl<T> Seats<T> {
         found != Next::Unknown
     }
 
-    /// Takes back a batch of reported connections with their answers.
-    pub(super) fn put_back(&mut self, batch: Vec<Idle<T>>, time: CheckTime) -> Returned<T> {
-        let mut returned = Returned { again: Vec::new(), dismissed: Vec::new() };
+    /// Takes back a batch of reported connections with their answers. Returns those to report again, because another kind
+    /// is due too, and those that are no longer watched, which the caller drops outside the lock.
+    pub(super) fn put_back(
+        &mut self,
+        batch: Vec<Idle<T>>,
+        time: CheckTime,
+    ) -> (Vec<Idle<T>>, Vec<T>) {
+        let (mut again, mut dismissed) = (Vec::new(), Vec::new());
         for idle in batch {
-            self.put_one_back(idle, time, &mut returned);
+            again.extend(self.put_one_back(idle, time, &mut dismissed));
         }
-        returned
+        (again, dismissed)
     }
 
     /// If the connection's policy has several kinds of silence, another kind may be due too.
-    fn put_one_back(&mut self, idle: Idle<T>, time: CheckTime, returned: &mut Returned<T>) {
+    fn put_one_back(
+        &mut self,
+        idle: Idle<T>,
+        time: CheckTime,
+        dismissed: &mut Vec<T>,
+    ) -> Option<Idle<T>> {
         let (number, kind) = (idle.seat.number, idle.event().kind);
-        let Some(row) = self.row_mut(number) else { return };
+        let row = self.row_mut(number)?;
         let occupant = row.occupant_mut(number);
         if occupant.stage == Stage::Orphaned {
             self.vacate(number);
-            returned.dismissed.push(idle.connection);
-            return;
+            dismissed.push(idle.connection);
+            return None;
         }
         if idle.answer == Some(Answer::StopWatching) || kind == IdleKind::TimerStopped {
             occupant.stage = Stage::Ended;
-            returned.dismissed.push(idle.connection);
+            dismissed.push(idle.connection);
             self.out -= 1;
-            return;
+            return None;
         }
         occupant.connection = Some(idle.connection);
         occupant.stage = Stage::Filed;
@@ -301,7 +303,7 @@ impl<T> Seats<T> {
         }
         self.out -= 1;
         self.filed += 1;
-        returned.again.extend(self.check(number, time));
+        self.check(number, time)
     }
 
     /// Takes out one slice of all connections that are here, because the timer has stopped. An empty

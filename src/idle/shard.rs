@@ -29,7 +29,7 @@ use super::activity::Watcher;
 use super::event::Idle;
 use super::manager::Manager;
 use super::policy::IdlePolicy;
-use super::seats::{CHECKS_AFTER_LEAVE, CHECKS_PER_SLICE, LIMIT, Returned, Seats};
+use super::seats::{CHECKS_AFTER_LEAVE, CHECKS_PER_SLICE, LIMIT, Seats};
 use super::verdict::CheckTime;
 use super::watch::Watch;
 use crate::base::catch_panic;
@@ -136,7 +136,7 @@ impl<T: Send + 'static> Shard<T> {
     fn ensure_check(self: &Arc<Self>, contents: &mut Contents<T>) -> Result<(), ScheduleError<()>> {
         // If the timeout has ended, its check is about to be dropped.
         if contents.check.as_ref().is_some_and(|check| check.timeout.is_alive()) {
-            self.hasten(contents);
+            self.move_check(contents);
             return Ok(());
         }
         let time = self.check_time_before(contents);
@@ -145,13 +145,13 @@ impl<T: Send + 'static> Shard<T> {
         self.schedule(contents, tick, Admit::Once, 0)
     }
 
-    /// Pulls the check forward if a connection must be checked sooner.
-    fn hasten(&self, contents: &mut Contents<T>) {
+    /// Moves the check to the tick of the next one.
+    fn move_check(&self, contents: &mut Contents<T>) {
         let tick = contents.seats.next_check();
         let Some(check) = &mut contents.check else { return };
         // If this is refused, the check has expired and waits for the lock, or it is lost. In both
         // cases a check follows.
-        if tick < check.tick && check.timeout.reschedule_at(self.manager.start_of(tick)) {
+        if tick != check.tick && check.timeout.reschedule_at(self.manager.start_of(tick)) {
             check.tick = tick;
         }
     }
@@ -165,7 +165,7 @@ impl<T: Send + 'static> Shard<T> {
     pub(super) fn check_all_connections(&self) {
         let mut contents = self.lock();
         let previous = contents.seats.check_all();
-        self.hasten(&mut contents);
+        self.move_check(&mut contents);
         drop(contents);
         drop(previous);
     }
@@ -253,12 +253,7 @@ impl<T: Send + 'static> Shard<T> {
     fn delay_check(&self, contents: &mut Contents<T>) {
         let time = self.check_time_before(contents);
         contents.seats.confirm_next_check(time, CHECKS_AFTER_LEAVE);
-        let tick = contents.seats.next_check();
-        let Some(check) = &mut contents.check else { return };
-        // If this is refused, the check has expired, and finds the next connection itself.
-        if tick > check.tick && check.timeout.reschedule_at(self.manager.start_of(tick)) {
-            check.tick = tick;
-        }
+        self.move_check(contents);
     }
 
     /// The time for confirming the next check: the last one that was used under the lock. This saves a
@@ -298,7 +293,7 @@ impl<T: Send + 'static> Shard<T> {
             // The present scale, because a check of all connections has missed these. But the time
             // of the report, so that an activity since then comes after it.
             let time = CheckTime { now, scale: self.manager.scale() };
-            let Returned { mut again, dismissed } = contents.seats.put_back(batch, time);
+            let (mut again, dismissed) = contents.seats.put_back(batch, time);
             let needless = contents.needless_check();
             let has_ended = contents.seats.len() > 0 && self.ensure_check(&mut contents).is_err();
             drop(contents);
@@ -335,7 +330,7 @@ impl<T: Send + 'static> Watcher for Shard<T> {
         let mut contents = self.lock();
         let time = self.manager.check_time_at(now);
         contents.seats.set_policy(seat, policy, time);
-        self.hasten(&mut contents);
+        self.move_check(&mut contents);
     }
 }
 

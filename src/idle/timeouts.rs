@@ -44,7 +44,7 @@ use std::time::Duration;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct IdleTimeouts<T> {
-    manager: Arc<Manager<T>>,
+    pub(super) manager: Arc<Manager<T>>,
     shards: Arc<[Arc<Shard<T>>]>,
 }
 
@@ -241,11 +241,6 @@ impl<T: Send + 'static> IdleTimeouts<T> {
             segments.map(|silent| silent.len()).sum::<usize>()
         };
         self.shards.iter().map(count).sum()
-    }
-
-    #[cfg(feature = "metrics")]
-    pub(super) fn thread_name(&self) -> &str {
-        self.manager.timer.shared().name()
     }
 
     /// The number of callback calls that have panicked.

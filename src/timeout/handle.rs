@@ -277,11 +277,6 @@ impl Timeout {
         }
     }
 
-    /// Takes back a timeout in a timer that was closed meanwhile. `None` if it has already ended.
-    pub(super) fn take_back(&self) -> Option<TakenBack<Erased>> {
-        self.0.take_back()
-    }
-
     /// Cancels a timeout that went on after a run although its timer was closed meanwhile. The caller
     /// has taken it back.
     #[cold]
@@ -400,7 +395,7 @@ impl Internal {
 
     /// Cancels the timeout, unless it runs or has ended.
     pub(crate) fn cancel(&self) {
-        let Some(TakenBack { payload, filed }) = self.0.take_back() else { return };
+        let Some(TakenBack { payload, filed }) = self.0.pin().take_back() else { return };
         self.count(|tally| &tally.cancelled);
         if filed {
             self.entry_died();

@@ -154,7 +154,7 @@ fn refused<T>(
 /// gone on meanwhile, cancels it instead: a refused task has not run.
 #[cold]
 fn take_back<T: TimerTask>(timeout: Timeout) -> Result<Timeout, ScheduleError<T>> {
-    let Some(taken) = timeout.take_back() else { return Ok(timeout) };
+    let Some(taken) = timeout.pin().take_back() else { return Ok(timeout) };
     // Read after the exchange of `take_back`, whose acquire pairs with the release of `go_on`.
     if timeout.pin().slot().has_gone_on() {
         timeout.cancel_late(taken);
@@ -166,13 +166,10 @@ fn take_back<T: TimerTask>(timeout: Timeout) -> Result<Timeout, ScheduleError<T>
 }
 
 /// The internal timeouts of one timer: their owner. `None` before the first timeout and after the end.
+#[derive(Default)]
 pub(crate) struct Internals(Mutex<Option<Owner<Erased>>>);
 
 impl Internals {
-    pub(crate) fn new() -> Self {
-        Self(Mutex::new(None))
-    }
-
     pub(crate) fn schedule<T: TimerTask>(
         &self,
         timer: &Link,

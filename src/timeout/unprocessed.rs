@@ -39,14 +39,9 @@ use std::time::Instant;
 /// }
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
-pub struct Unprocessed(Emptied<Erased>);
+pub struct Unprocessed(pub(crate) Emptied<Erased>);
 
 impl Unprocessed {
-    #[inline]
-    pub(crate) fn new(emptied: Emptied<Erased>) -> Self {
-        Self(emptied)
-    }
-
     /// The instant at which it would have expired. To save it beyond the end of the process, convert it
     /// to wall-clock time, as `examples/graceful_shutdown.rs` does. A timeout that never expires has the
     /// end of the timer's time, 584 years after its start.

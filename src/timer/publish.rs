@@ -1,7 +1,7 @@
 //! Publishing a timer's metrics through the `metrics` facade.
 
 use super::handle::HashedWheelTimer;
-use crate::base::publish::Publication;
+use crate::base::publish::{Publication, Unit};
 use crate::metrics::{Lateness, Metrics};
 
 impl HashedWheelTimer {
@@ -111,16 +111,14 @@ fn publish(timer: &Publication, metrics: &Metrics, recent: &Lateness) {
     ] {
         timer.counter(name, help, value);
     }
-    timer.gauge("wheelwork_pending", "Pending timeouts.", metrics.pending);
-    timer.gauge("wheelwork_slots", "Slots for timeouts, used and free.", metrics.slots);
+    timer.gauge("wheelwork_pending", "Pending timeouts.", Unit::Count, metrics.pending as f64);
+    let slots = "Slots for timeouts, used and free.";
+    timer.gauge("wheelwork_slots", slots, Unit::Count, metrics.slots as f64);
     timer.histogram(
         "wheelwork_lateness_seconds",
         "Time from a timeout's deadline until it was handed to the executor.",
         recent.buckets().map(|(lateness, count)| (lateness.as_secs_f64(), count)),
     );
-    timer.seconds(
-        "wheelwork_lateness_max_seconds",
-        "The greatest lateness so far.",
-        metrics.lateness.max().as_secs_f64(),
-    );
+    let (latest, help) = (metrics.lateness.max(), "The greatest lateness so far.");
+    timer.gauge("wheelwork_lateness_max_seconds", help, Unit::Seconds, latest.as_secs_f64());
 }

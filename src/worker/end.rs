@@ -89,7 +89,7 @@ pub(crate) struct Control {
 
 impl Control {
     pub(crate) fn new(shared: SharedRef) -> Self {
-        let (timer, internals) = (Link::to(&shared), Internals::new());
+        let (timer, internals) = (Link::to(&shared), Internals::default());
         let (progress, running) = (Progress::new(), Running::new());
         Self { shared, timer, progress, internals, running, process: std::process::id() }
     }
@@ -250,7 +250,7 @@ fn empty(shared: &Shared, end: Phase) -> (Vec<Unprocessed>, Vec<(Erased, Timeout
     found.sort_unstable_by(|(a, at_a), (b, at_b)| {
         a.cmp(b).then_with(|| slot(at_a).cmp(&slot(at_b)))
     });
-    let unprocessed = found.into_iter().map(|(_, emptied)| Unprocessed::new(emptied));
+    let unprocessed = found.into_iter().map(|(_, emptied)| Unprocessed(emptied));
     (unprocessed.collect(), own) // in the same memory
 }
 

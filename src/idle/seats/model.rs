@@ -31,9 +31,9 @@ fn a_connection_is_dropped_once_whenever_its_handle_is_dropped() {
                 let batch = seats.lock().take_idle(at(9));
                 let silent = batch.iter().filter(|idle| idle.is_still_silent()).count();
                 assert!(silent <= 1);
-                let returned = seats.lock().put_back(batch, at(9));
-                assert!(returned.again.is_empty());
-                drop(returned.dismissed);
+                let (again, dismissed) = seats.lock().put_back(batch, at(9));
+                assert!(again.is_empty());
+                drop(dismissed);
             }
         });
         block.activity(number).touch(8);

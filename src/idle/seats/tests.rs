@@ -80,7 +80,7 @@ fn many_due_connections_are_taken_out_in_slices() {
     assert_eq!(all_of(&slices), (0..MANY).collect::<Vec<_>>());
     assert_eq!((seats.len(), seats.next_check()), (MANY as usize, NEVER), "all are out");
     for slice in slices {
-        assert!(seats.put_back(slice, at(11)).again.is_empty());
+        assert!(seats.put_back(slice, at(11)).0.is_empty());
     }
     assert_eq!(seats.next_check(), 21);
 }
@@ -176,7 +176,7 @@ fn rule_04_unused_rows_give_their_memory_back() {
             idle.reverse();
         }
         idle.iter_mut().for_each(|idle| idle.answer(Answer::StopWatching));
-        assert_eq!(seats.put_back(idle, at(11)).dismissed.len(), MANY as usize);
+        assert_eq!(seats.put_back(idle, at(11)).1.len(), MANY as usize);
         let mut numbers: Vec<u32> = taken.iter().map(|seat| seat.number).collect();
         if backwards {
             numbers.reverse();

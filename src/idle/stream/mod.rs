@@ -34,7 +34,7 @@ use crate::base::sync::Arc;
 use crate::timeout::ScheduleError;
 use crate::timer::HashedWheelTimer;
 use monitor::Monitor;
-use pauser::StreamWatch;
+use pauser::{SharedWatch, StreamWatch};
 use pin_project_lite::pin_project;
 use signal::{Half, Signal, Silence};
 use std::fmt;
@@ -136,8 +136,8 @@ impl IdleStreams {
         policy: &IdlePolicy,
     ) -> Result<(IdleStream<S>, Pauser), ScheduleError<S>> {
         self.wrap_by(stream, policy, S::untaken, |watch| {
-            let pauser = Pauser::new(watch);
-            (StreamWatch::shared(&pauser), pauser)
+            let pauser = Pauser(Arc::new(watch));
+            (StreamWatch::Shared(SharedWatch(pauser.clone())), pauser)
         })
     }
 

@@ -104,8 +104,8 @@ impl Monitor {
         untaken: impl FnOnce() -> Option<u64>,
     ) -> Option<TimedOut> {
         let found = self.silence(silences)?;
-        if !found.kind.is_ended_by_writes() {
-            return Some(found);
+        if found.kind == IdleKind::Reader || found.kind == IdleKind::Age {
+            return Some(found); // no write would end it
         }
         let untaken = untaken().unwrap_or(0) as u32;
         if std::mem::replace(&mut self.untaken, untaken) == untaken {

@@ -32,13 +32,9 @@ use std::ops::Deref;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Pauser(Arc<Watch>);
+pub struct Pauser(pub(super) Arc<Watch>);
 
 impl Pauser {
-    pub(super) fn new(watch: Watch) -> Self {
-        Self(Arc::new(watch))
-    }
-
     /// Pauses the watch until the guard is dropped. Pauses nest. Takes no lock. Has no effect if the stream
     /// was dropped.
     pub fn pause(&self) -> Pause {
@@ -80,13 +76,7 @@ pub(super) enum StreamWatch {
 }
 
 /// Its drop ends the reports, even while a pauser keeps the watch.
-pub(super) struct SharedWatch(Pauser);
-
-impl StreamWatch {
-    pub(super) fn shared(pauser: &Pauser) -> Self {
-        Self::Shared(SharedWatch(pauser.clone()))
-    }
-}
+pub(super) struct SharedWatch(pub(super) Pauser);
 
 impl Deref for StreamWatch {
     type Target = Watch;

@@ -96,7 +96,7 @@ fn rule_04_dead_table_request_one_sweep() {
 fn rule_01_an_uncollected_timeout_is_counted_once() {
     let (shared, _table, timeout) = timeout_and_table();
     shared.gate.close();
-    shared.empty(Phase::Returned, |emptied| drop(Unprocessed::new(emptied)));
+    shared.empty(Phase::Returned, |emptied| drop(Unprocessed(emptied)));
     let counts = || {
         let metrics = shared.counts.snapshot();
         (metrics.returned, metrics.cancelled, metrics.pending)

@@ -186,7 +186,7 @@ fn rule_04_nothing_of_a_thread_that_ends_stays_but_its_timeouts() {
 }
 
 fn timer() -> (SharedRef, Internals) {
-    (Shared::of_this_thread(None, 8).0, Internals::new())
+    (Shared::of_this_thread(None, 8).0, Internals::default())
 }
 
 /// Schedules a task that captures `held`.
