@@ -67,7 +67,7 @@ pub fn task() -> Option<String> {
 
 /// How often to kill.
 pub fn kills() -> u32 {
-    std::env::var("WHEELWORK_JOBS_KILLS").map_or(20, |kills| kills.parse().unwrap())
+    std::env::var("WHEELWORK_JOBS_KILLS").map_or(10, |kills| kills.parse().unwrap())
 }
 
 /// A random time up to `most`.

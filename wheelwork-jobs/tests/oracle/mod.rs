@@ -16,7 +16,7 @@ use wheelwork_jobs::{Postgres, Redb};
 
 /// Tries random histories. One that differs from the model is shrunk and printed.
 fn try_histories(play: impl Fn(Vec<Step>) -> Result<(), TestCaseError>) {
-    let cases = std::env::var_os("PROPTEST_CASES").map_or(200, |_| Config::default().cases);
+    let cases = std::env::var_os("PROPTEST_CASES").map_or(100, |_| Config::default().cases);
     let config = Config { failure_persistence: None, ..Config::with_cases(cases) };
     if let Err(error) = TestRunner::new(config).run(&steps(), play) {
         panic!("{error}");
