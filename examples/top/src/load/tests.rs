@@ -68,6 +68,10 @@ fn a_screen_shows_the_rates_of_the_load() {
         let metrics = load.timer.metrics();
         metrics.cancelled > 0 && metrics.rescheduled > 0
     });
+    eventually("both threads", || {
+        let names = load.timer.thread_metrics();
+        ["api 1", "api 2"].iter().all(|name| names.iter().any(|of| of.thread == *name))
+    });
     history.take(&load);
     let screen = history.screen(&load);
     let rate = |name| screen.rates.iter().find(|rate| rate.name == name).map(|rate| rate.now);
