@@ -60,12 +60,10 @@ impl Owners {
     fn change_timer(&mut self, timer: &Link) -> Option<()> {
         let owner = match self.take_other(&timer.gate) {
             Some(owner) => owner,
-            None => {
-                self.others.retain(|owner| !owner.home.timer.gate.is_closed());
-                Owner::enter(&timer.shared()?)?
-            }
+            None => Owner::enter(&timer.shared()?)?,
         };
         self.others.extend(self.last.replace(owner));
+        self.others.retain(|owner| !owner.home.timer.gate.is_closed());
         Some(())
     }
 

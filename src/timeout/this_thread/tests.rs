@@ -30,6 +30,16 @@ fn rule_04_a_thread_drops_its_owner_in_a_timer_that_has_ended() {
     assert!(!held(&second) && held(&third));
 }
 
+#[test]
+fn rule_04_a_thread_drops_the_owner_that_it_used_last_too() {
+    let first = shared();
+    enter(&first);
+    first.gate.close();
+    enter(&shared());
+    let owners = OWNERS.with_borrow(|owners| owners.last.iter().chain(&owners.others).count());
+    assert_eq!(owners, 1, "it entered another timer");
+}
+
 /// A thread finds its owner in each timer, whichever of them it used last, and drops those in timers
 /// that have ended.
 #[test]
