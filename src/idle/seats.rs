@@ -53,6 +53,10 @@ const DEAD_ALLOWED: usize = 256;
 
 const MOST_ROWS: usize = u32::MAX as usize / BLOCK;
 
+/// The number of versions. A prime, so that no round number of connections that are filed in turn meets its own dead
+/// tokens: no sweep would drop these.
+const VERSIONS: u16 = 65_521;
+
 /// The most connections that one shard can watch.
 pub(super) const LIMIT: usize = MOST_ROWS * BLOCK;
 
@@ -64,7 +68,7 @@ pub(super) struct Seats<T> {
     filing: Filing<Hashed>,
     /// A row that was taken away, for the next one that is needed.
     spare: Option<Box<Row<T>>>,
-    /// The version of the last token. It wraps: a dead token that has the version of a live one costs a check.
+    /// The version of the last token. A dead token that has the version of a live one costs a check.
     version: u16,
     /// The earliest live token, as far as it is known.
     next: Option<Due>,
@@ -382,7 +386,7 @@ impl<T> Seats<T> {
 
     /// Files a seat for a check at the time `at`. Its previous token is dead.
     fn file(&mut self, number: u32, at: u64) {
-        let version = self.version.wrapping_add(1);
+        let version = (self.version + 1) % VERSIONS;
         let Some(row) = self.row_mut(number) else { return };
         let occupant = row.occupant_mut(number);
         (occupant.stage, occupant.version) = (Stage::Filed, version);

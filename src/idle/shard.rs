@@ -37,9 +37,6 @@ use crate::base::logging::warning;
 use crate::base::sync::{Arc, AtomicBool, Mutex, MutexGuard, Ordering, thread};
 use crate::timeout::{Admit, Internal, Kind, Next, RefusalReason, Run, ScheduleError, TimerTask};
 
-/// How long after a check the next one may be for which the search continues now, in nanoseconds.
-const SECOND: u64 = 1_000_000_000;
-
 /// How often a check yields to a thread that waits for the lock. This takes 100 us or more, enough
 /// for that thread to wake up.
 const YIELDS: usize = 256;
@@ -202,7 +199,7 @@ impl<T: Send + 'static> Shard<T> {
         let skipped = contents.check.as_ref().map_or(0, |check| check.skipped);
         let continues_search = is_searching
             && skipped < contents.seats.len() + CHECKS_PER_SLICE
-            && next < tick_now + self.manager.ticks.tick_not_before(SECOND);
+            && next < tick_now + self.manager.ticks.tick_not_before(1_000_000_000);
         let skipped = if continues_search { skipped + CHECKS_PER_SLICE } else { 0 };
 
         let at_once = is_left || continues_search;

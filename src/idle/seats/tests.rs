@@ -242,6 +242,22 @@ fn rule_04_waves_of_connections_leave_few_tokens() {
     drop(taken);
 }
 
+/// As many connections as there are numbers of 16 bits are filed again in turn. Their dead tokens stay dead.
+#[test]
+fn rule_04_policies_that_change_in_turn_leave_few_tokens() {
+    const CONNECTIONS: u32 = 1 << 16;
+    let (mut seats, taken) = watching(CONNECTIONS);
+    for _ in 0..6 {
+        for after in [1000, 10] {
+            let policy = IdlePolicy::new().both(ticks(after));
+            (0..CONNECTIONS).for_each(|number| seats.set_policy(number, policy.clone(), at(1)));
+        }
+    }
+    let most = 2 * CONNECTIONS as usize + DEAD_ALLOWED + SWEPT_AFTER_LEAVE;
+    assert!(tokens(&mut seats) <= most, "{} tokens", tokens(&mut seats));
+    drop(taken);
+}
+
 #[test]
 fn confirming_skips_connections_that_left_or_were_active() {
     let (mut seats, taken) = watching(MANY);
