@@ -20,7 +20,8 @@
 //! | sets UNOWNED, and the bits of the free slots | the owner, as it leaves the chunk | never |
 //! | clears the bits of slots | the owner, which takes them | never |
 //! | clears UNOWNED and the bits of slots | the next owner, which has popped the chunk from the pool | CLOSED is set |
-//! | sets CLOSED | the end of the timer; a thread that has made the chunk as the timer ended | never |
+//! | sets CLOSED | the end of the timer | never |
+//! | sets all bits: the word is FINAL | a thread that has made the chunk as the timer ended | never |
 //! | sets CLOSED in a vacant chunk: the word is FINAL | the worker, which has popped the chunk from the pool | another change was first |
 //!
 //! The change after which a chunk that is unowned, and not closed, has `REUSABLE` free slots puts the chunk into its

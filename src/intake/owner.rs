@@ -197,7 +197,7 @@ impl<P: Payload> Drop for Owner<P> {
     }
 }
 
-/// A chunk from the pool, or from the next one, or a new chunk, with its free slots. The caller becomes its owner.
+/// A chunk from the pool, or a new one, with its free slots. The caller becomes its owner.
 fn next_chunk<P: Payload>(
     shared: &SharedRef<Chunk<P>>,
     number: usize,

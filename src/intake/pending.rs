@@ -2,7 +2,8 @@
 //!
 //! Concepts:
 //!
-//! - An armed slot is *New*. The worker finds it by a *look* at its chunk, in which it reads all slots.
+//! - An armed slot is *New*. The worker finds it by a *look* at its chunk, in which it reads all slots
+//!   that were ever in use.
 //! - `look_by` is the time by which the worker looks at the chunk next. Only the worker writes it.
 //! - `announced` is the same time, as far as the chunk's owner knows it.
 //! - `wanted` is the time by which the producers want a look, until the worker takes it in.
@@ -20,9 +21,9 @@
 //! | 2 | if the deadline is before `announced` (the owner, which lowers it) or `look_by` (another thread): lowers `wanted`; then sets the bit in the word; then that in the summary; each only if it is not set | reads the slots |
 //! | 3 | fence, wakes the worker if it would sleep beyond the deadline (see `alarm`) | sets both to the earliest far deadline, under which it files the chunk in the wheel |
 //!
-//! The worker takes in the whole queue in each pass, and again before it sleeps: it clears a summary, then the words of
-//! its bits, and for each bit of these it takes `wanted`, which is then never. If that time is before `look_by`, it
-//! lowers `look_by` and files the chunk in the wheel under that time (see `worker/chunks`). So a timeout that is far
+//! The worker takes in the whole queue in each pass, and again before it sleeps beyond the next tick: it clears a summary,
+//! then the words of its bits, and for each bit of these it takes `wanted`, which is then never. If that time is before
+//! `look_by`, it lowers `look_by` and files the chunk in the wheel under that time (see `worker/chunks`). So a timeout that is far
 //! away costs the worker only a share of its chunk's entry. One that is cancelled before the look costs nothing more.
 //!
 //! **No new timeout is missed.** The fences are sequentially consistent, so of two fences one comes first.

@@ -3,8 +3,9 @@
 //! what it holds, `T`, which is a chunk.
 //!
 //! A pool keeps a few *vacant* chunks, those without a used slot, for the next burst of its threads. Without a thread,
-//! it keeps none. Once there are more, and a quarter as many as the pool has, the thread that frees the last slot
-//! requests a release, by which the worker drops them (see `worker/tidy`).
+//! it keeps none. A release, by which the worker drops the others (see `worker/tidy`), is requested once there are more than
+//! these few and a quarter of the chunks that wait in the pool; without a thread, from the first one on. The thread that
+//! frees a chunk's last slot requests it, or the one that leaves the pool.
 
 use crate::base::sync::{Arc, AtomicUsize, Ordering, SegQueue, fence};
 

@@ -3,9 +3,8 @@
 //! the deadline.
 //!
 //! **Internal timeouts** are those that the crate schedules for itself. The idle manager uses them.
-//! Users do not see them: no limit refuses one, no count and no metric includes it, and no stop returns
-//! it. When the timer ends, the worker's thread cancels them after it has reported the end, because a stop must not
-//! wait for their tasks.
+//! Users do not see them: no limit refuses one, no public count includes it, and no stop returns it. The end of the timer
+//! cancels them with the others. Their tasks hear of it after the report, because a stop must not wait for them.
 //!
 //! All internal timeouts of a timer have one owner, which belongs to no thread. Their chunks mark them
 //! as internal, so they cost the users' timeouts nothing. A lock guards the owner. It may be

@@ -1,4 +1,5 @@
-//! The owners of the calling thread: one for each timer in which it has scheduled.
+//! The owners of the calling thread: one for each timer in which it has scheduled. Through the one that was used last, the
+//! thread also counts, and gives back the slots that it frees.
 //!
 //! A thread gets its owner in a timer when it schedules there for the first time. It drops the owner when it ends. If
 //! the timer ends first, the thread drops the owner when it enters another timer. The timeouts of a thread that ends
@@ -78,7 +79,8 @@ impl Owners {
     }
 }
 
-/// A slot of the calling thread's own chunk is free for it at once. Those of another chunk are collected.
+/// In the timer that the thread has used last, a slot of its own chunk is free for it at once, and those of another chunk
+/// are collected.
 impl Payload for Erased {
     #[inline]
     fn give_back(slot: FreeSlots<Self>) {

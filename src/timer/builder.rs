@@ -171,9 +171,7 @@ impl Builder {
     /// [`Sleep`](crate::future::Sleep) counts, but is never refused. The timeouts of the
     /// [`idle`](crate::idle) manager do not count.
     ///
-    /// A limit costs a schedule and a cancel one atomic operation each, on memory that other threads
-    /// seldom use, and the timer 4 KB. If most timeouts run instead of being cancelled, the threads
-    /// share one counter. A refusal reads all of the 4 KB, and so may a schedule when few places are left.
+    /// A limit costs a schedule and a cancel one atomic operation each, on a counter that all threads share.
     ///
     /// # Examples
     ///

@@ -115,7 +115,7 @@ impl<P: Payload> Chunks<P> {
     }
 
     /// The sequence number of a timeout, or the lower bound of those of a chunk, in the high bits. `None` if the token
-    /// is dead.
+    /// has another version.
     #[inline]
     pub(crate) fn order(&self, token: Token) -> Option<u64> {
         let (chunk, offset) = self.chunk(token)?;

@@ -444,13 +444,12 @@ impl<T> Running<T> {
 }
 
 impl<W: Exact> Worker<W> {
-    /// Drops the worker's fields and ends the timer. The executor is dropped before the end is
-    /// reported, since its drop is user code. The other fields are dropped after it, so threads
-    /// that wait for the end do not wait for them.
+    /// Ends the timer, which reports that, and drops the worker's fields afterwards: no stop with a limit waits for the
+    /// drop of the executor, which is user code.
     pub(crate) fn end(self) {
         let Self { control, dispatch, .. } = self;
         control.running.end(); // a defect may have interrupted a run
-        drop(control); // first, so that no stop with a limit waits for the drop of the executor
+        drop(control);
         dispatch.into_iter().for_each(Dispatch::discard);
     }
 }

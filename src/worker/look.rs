@@ -4,11 +4,13 @@
 //! filed in the wheel under that time, as a timeout is. At a look, each New timeout of the chunk is one of these:
 //!
 //! - *due*: it goes to `tick_queue`, which sorts it
-//! - *near*: one of the nearest three quarters of the others, or of a few. Once the due timeouts of the pass have run, the
-//!   worker *files* it: it inserts its entry into the wheel, which keeps the remaining rounds
+//! - due in a later tick of this pass: it goes into the wheel at once, under that tick
+//! - *near*: of the others, the nearest three quarters; all of them if they are twelve or fewer; none once the pass has
+//!   reached the drain cap. After the due timeouts of the pass have run, the worker *files* it: it inserts its entry into
+//!   the wheel, which keeps the remaining rounds
 //! - *far*: it stays New, and the chunk is promised for the earliest of them
 //!
-//! So the worker looks at a chunk some three times in its life, and not at each deadline. What is cancelled before it is
+//! So the worker looks some three times at a chunk that was filled, and not at each deadline. What is cancelled before it is
 //! filed leaves no dead entry.
 
 use super::Worker;
@@ -18,7 +20,7 @@ use crate::time::tick::NEVER;
 use crate::wheel::{Exact, Token};
 
 /// The drain cap: the most timeouts that one pass files, like Netty's. The pass takes whole chunks, so it
-/// may file up to 61 more.
+/// may file up to 46 more.
 pub(super) const DRAIN_CAP: usize = 100_000;
 
 /// The number of timeouts that are filed between two checks whether something is due.

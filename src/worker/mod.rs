@@ -1,9 +1,9 @@
 //! The worker: one thread that looks for new timeouts, expires those that are due, sweeps, and sleeps until
-//! the next tick.
+//! the next tick in which something may be due.
 //!
-//! The worker owns the wheel. It shares four things with other threads: the slots (`intake/slot`), the
-//! pending queue (`intake/pending`), the alarm that wakes it (`intake/alarm`) and the end of the timer (`end`).
-//! The protocol of each is at the head of its file. On the system's clock, the worker waits for no lock before
+//! The worker owns the wheel. Other threads meet it in the slots (`intake/slot`), the pending queue (`intake/pending`),
+//! the alarm that wakes it (`intake/alarm`), the requests and times of `intake/shared`, the table and the pools of chunks,
+//! and the end of the timer (`end`). The protocol of each is at the head of its file. On the system's clock, the worker waits for no lock before
 //! its end: if another thread has one, it tries again later. It waits for another thread only if it pops from a pool
 //! of chunks while that thread's push to the same place is in progress.
 //!
