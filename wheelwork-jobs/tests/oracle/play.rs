@@ -15,6 +15,8 @@ type Checked<T = ()> = Result<T, TestCaseError>;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const WINDOW: Duration = HOUR;
+/// Each try of a busy job waits for its lock first.
+const MOST_TRIES: usize = 200;
 
 struct Play<S> {
     store: S,
@@ -186,10 +188,31 @@ impl<S: Store> Play<S> {
         Ok(())
     }
 
-    async fn insert(&mut self, node: Option<NodeId>, inserts: Vec<Insert>) -> Checked {
-        let answers = self.store.insert(node, WINDOW, &inserts).await.unwrap();
-        prop_assert_eq!(answers.len(), inserts.len());
-        for (Insert { job, claim }, answer) in inserts.into_iter().zip(answers) {
+    /// A job that is busy is inserted again: when the server vacuums, it can lock the table for longer than a store
+    /// waits for a key.
+    async fn insert(&mut self, node: Option<NodeId>, mut inserts: Vec<Insert>) -> Checked {
+        for _ in 0..MOST_TRIES {
+            let answers = self.store.insert(node, WINDOW, &inserts).await.unwrap();
+            prop_assert_eq!(answers.len(), inserts.len());
+            let (busy, done): (Vec<_>, Vec<_>) = inserts
+                .into_iter()
+                .zip(answers)
+                .partition(|(_, answer)| matches!(answer, Insertion::Busy));
+            self.check_inserted(node, done)?;
+            inserts = busy.into_iter().map(|(insert, _)| insert).collect();
+            if inserts.is_empty() {
+                return Ok(());
+            }
+        }
+        Err(TestCaseError::fail(format!("busy after {MOST_TRIES} tries: {inserts:?}")))
+    }
+
+    fn check_inserted(
+        &mut self,
+        node: Option<NodeId>,
+        answers: Vec<(Insert, Insertion)>,
+    ) -> Checked {
+        for (Insert { job, claim }, answer) in answers {
             let key = job.unique_key().map(str::to_owned);
             let known = self.model.jobs.contains_key(&job.id());
             let taken = self.model.key_is_taken(&key);
@@ -328,10 +351,21 @@ impl<S: Store> Play<S> {
         self.check_removed(job.id(), removed, before.as_ref())
     }
 
+    /// Tries again while it is busy, as [`insert`](Self::insert) does.
+    async fn replace_once_free(&self, job: &NewJob) -> Checked<Replaced> {
+        for _ in 0..MOST_TRIES {
+            let replaced = self.store.replace(WINDOW, job, None).await.unwrap();
+            if !matches!(replaced.insertion, Insertion::Busy) {
+                return Ok(replaced);
+            }
+        }
+        Err(TestCaseError::fail(format!("busy after {MOST_TRIES} tries: {job:?}")))
+    }
+
     async fn replace(&mut self, new: &New) -> Checked {
         let job = self.new_job(&New { key: new.key.or(Some(0)), ..new.clone() }).job;
         self.all_jobs.push(job.clone());
-        let Replaced { insertion, before } = self.store.replace(WINDOW, &job, None).await.unwrap();
+        let Replaced { insertion, before } = self.replace_once_free(&job).await?;
         let key = job.unique_key().map(str::to_owned);
         let of_key = self.model.jobs.iter().find(|(_, other)| other.key == key);
         let expected = of_key.map(|(id, job)| (*id, job.clone()));
