@@ -1,12 +1,14 @@
 //! An owner: what a thread has in a timer. It is a chunk of its own, a range of sequence numbers, and its counts.
 //!
 //! A thread schedules through its owner. The owner has a bitmap of its chunk's free slots. Slots that other threads
-//! free go into the chunk's own bitmap (see `chunk`). When no slot is free, it takes a chunk from the pool, or makes
-//! one. When the thread ends, it leaves its chunk, and adds its counts to those of other threads. Nothing of the thread
+//! free go into the chunk's own bitmap (see `chunk`). When its bitmap is empty, it takes these back. If they are at most a
+//! quarter of the chunk, it also leaves the chunk to the pool and takes another one from there, or makes one, so that it
+//! seldom comes here. When the thread ends, it leaves its chunk, and adds its counts to those of other threads. Nothing of the thread
 //! stays but its timeouts.
 //!
 //! A thread also frees slots of other chunks. Threads often cancel timeouts in the order in which they
-//! scheduled them. So the owner collects the free slots of one other chunk, and gives them back together.
+//! scheduled them. So the owner collects the free slots of one other chunk, and gives them back together: when it frees a
+//! slot of a third chunk, when its own bitmap is empty, and when the thread ends.
 //!
 //! **The order of one thread.** Sequence numbers come from one counter of the timer, in ranges. When an owner has used
 //! its range, it takes another one. So each number is used once, and those of one thread increase. `Chunk::lowest` is a

@@ -1,7 +1,7 @@
 //! What all parts of one timer share, in two pieces:
 //!
-//! - The *gate* is small: the clock, whether the timer is closed, and the limit. Whoever keeps a chunk keeps it, even
-//!   after the end of the timer.
+//! - The *gate* is small: the clock, whether the timer is closed, the limit, and how far the worker is (the floor and the
+//!   next tick). Whoever keeps a chunk keeps it, even after the end of the timer.
 //! - The *shared* struct is large: the chunks, the alarm, the queues, the requests and the counts. The worker and the
 //!   handles to the timer keep it. Without these, nobody takes what is pushed, and nobody asks for a count.
 //!

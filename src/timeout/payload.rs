@@ -1,6 +1,6 @@
-//! A task of any type, in two words of its slot.
+//! A task of any type, in three words of its slot: two for the task, and one that leads to the functions of its type.
 //!
-//! A small task is stored in the words themselves. A larger one lies in a box, which is empty only during a run. If the
+//! A small task is stored in the two words themselves. A larger one lies in a box, which is empty only during a run. If the
 //! timeout goes on, the task is put back there, so a further run allocates nothing.
 //!
 //! Invariants:

@@ -1,5 +1,15 @@
-//! Expire: claims due timeouts in the order of ticks. Runs them on the worker, or
-//! hands them to the executor.
+//! Expire: claims due timeouts in the order of ticks, and hands their tasks to the executor. The worker itself runs the
+//! tasks of a timer without an executor, and always those that only wake a waker, so that a busy executor delays no
+//! wake-up.
+//!
+//! A claim decides what a token of the tick is now: a timeout that is due, one that was pushed back, which is filed again,
+//! or nothing, because the timeout has ended. The slots of ended timeouts are collected, and given back chunk by chunk.
+//!
+//! Once the timer is closed, nothing more is claimed: its end finds the remaining timeouts in their slots.
+//!
+//! What is announced as due now while a pass runs, such as a missed run of a series, has its turn (`due_turn` in
+//! `intake/shared`) in the same pass: after each tick, the worker takes in what was announced. Once the clock is beyond the
+//! last tick of the pass, such a timeout waits for the next pass, so that a series whose runs are late holds up nothing.
 
 use super::Worker;
 use crate::executor::Job;
@@ -26,7 +36,6 @@ impl<W: Exact> Worker<W> {
 
         let (mut now, mut until_read) = (now, FIRED_PER_CLOCK_READ);
         while let Some(token) = self.next_due(tick) {
-            // Once the timer is closed, its end finds the remaining timeouts in their slots.
             if self.gate().is_closed() {
                 break;
             }
