@@ -50,7 +50,7 @@ use super::slot::{SEQUENCE_SHIFT, Slot};
 use super::table::MAX_CHUNKS;
 use crate::base::prefetch::prefetch;
 use crate::base::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering, fence};
-use crate::wheel::Token;
+use crate::wheel::{Token, Version};
 
 #[cfg(not(all(test, loom)))]
 type Alive = ();
@@ -74,10 +74,10 @@ const VACANT: u64 = ALL | UNOWNED;
 /// See the rule of lifetime in the head.
 const FINAL: u64 = VACANT | CLOSED;
 
-/// The number of free slots from which on an unowned chunk can have a next owner.
-const REUSABLE: u32 = if cfg!(loom) { 1 } else { 16 };
+/// The number of free slots from which on an unowned chunk can have a next owner, and an owner keeps its chunk.
+pub(super) const REUSABLE: u32 = if cfg!(loom) { 1 } else { 16 };
 
-const OFFSET_BITS: u32 = 6;
+pub(super) const OFFSET_BITS: u32 = 6;
 
 /// The offset in the tokens that stand for a look at a chunk (see `worker/chunks`).
 const LOOK: usize = (1 << OFFSET_BITS) - 1;
@@ -199,12 +199,12 @@ impl<P> Chunk<P> {
 
     /// The token of a slot.
     #[inline]
-    pub(crate) fn token(&self, offset: usize, version: u16) -> Token {
+    pub(crate) fn token(&self, offset: usize, version: Version) -> Token {
         Token { index: self.id << OFFSET_BITS | offset as u32, version }
     }
 
     /// The token of a look at this chunk.
-    pub(crate) fn look_token(&self, version: u16) -> Token {
+    pub(crate) fn look_token(&self, version: Version) -> Token {
         self.token(LOOK, version)
     }
 

@@ -1,10 +1,10 @@
 //! An owner: what a thread has in a timer. It is a chunk of its own, a range of sequence numbers, and its counts.
 //!
 //! A thread schedules through its owner. The owner has a bitmap of its chunk's free slots. Slots that other threads
-//! free go into the chunk's own bitmap (see `chunk`). When its bitmap is empty, it takes these back. If they are at most a
+//! free go into the chunk's own bitmap (see `chunk`). When its bitmap is empty, it takes these back. If they are fewer than a
 //! quarter of the chunk, it also leaves the chunk to the pool and takes another one from there, or makes one, so that it
-//! seldom comes here. When the thread ends, it leaves its chunk, and adds its counts to those of other threads. Nothing of the thread
-//! stays but its timeouts.
+//! seldom comes here. When the thread ends, it leaves its chunk, and adds its counts to those of other threads. Nothing of
+//! the thread stays but its timeouts.
 //!
 //! A thread also frees slots of other chunks. Threads often cancel timeouts in the order in which they
 //! scheduled them. So the owner collects the free slots of one other chunk, and gives them back together: when it frees a
@@ -15,7 +15,7 @@
 //! lower bound, whoever has owned the chunk: the next owner of a vacant chunk sets it to its next number, and that of
 //! another chunk takes a new range if its next number is below the bound.
 
-use super::chunk::{ALL, Chunk, SLOTS};
+use super::chunk::{ALL, Chunk, REUSABLE};
 use super::pin::{Collected, FreeSlots, Payload, Pin};
 use super::shared::{Link, SharedRef};
 use super::slot::Runs;
@@ -127,15 +127,12 @@ impl<P: Payload> Owner<P> {
         self.base = shared.sequence.take(RANGE - scheduled % RANGE).wrapping_sub(scheduled);
     }
 
-    fn next_sequence(&self) -> u64 {
-        self.base.wrapping_add(self.tally.scheduled.get())
-    }
-
     /// Makes the lower bound of a chunk hold that was just taken.
     fn begin_chunk(&mut self, shared: &SharedRef<Chunk<P>>) {
+        let next = self.base.wrapping_add(self.tally.scheduled.get());
         if self.free == ALL {
-            self.chunk.set_lowest(self.next_sequence());
-        } else if !self.chunk.is_before(self.next_sequence()) {
+            self.chunk.set_lowest(next);
+        } else if !self.chunk.is_before(next) {
             self.take_range(shared);
         }
     }
@@ -153,7 +150,7 @@ impl<P: Payload> Owner<P> {
     fn refill(&mut self) -> bool {
         self.collected.give_back();
         self.free = self.chunk.take_free();
-        if self.free.count_ones() as usize <= SLOTS / 4 {
+        if self.free.count_ones() < REUSABLE {
             if let Some(shared) = self.home.timer.shared() {
                 if let Some((chunk, free)) = next_chunk(&shared, self.pool) {
                     self.chunk.disown(self.free);

@@ -55,6 +55,7 @@
 use crate::base::growing::Growing;
 use crate::base::sync::{AtomicU64, Ordering, fence};
 use crate::time::tick::NEVER;
+use crate::wheel::Version;
 use std::sync::atomic::AtomicU16;
 
 /// The number of words in a group. A model has one.
@@ -178,11 +179,11 @@ impl Promise {
     }
 
     #[inline]
-    pub(crate) fn version(&self) -> u16 {
+    pub(crate) fn version(&self) -> Version {
         self.version.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn set_version(&self, version: u16) {
+    pub(crate) fn set_version(&self, version: Version) {
         self.version.store(version, Ordering::Relaxed);
     }
 

@@ -19,11 +19,12 @@
 //! 2. A chunk is not dropped before all of its slots were given back (see the rule of lifetime in `chunk`). Every chunk
 //!    lies in an `Arc`, since `Chunk::new` alone makes one.
 
-use super::chunk::{Chunk, matters};
+use super::chunk::{Chunk, OFFSET_BITS, matters};
 use super::pool::Pool;
 use super::shared::Shared;
 use super::slot::{Cancel, Claim, Claimed, Phase, Slot, TakenBack};
 use crate::base::sync::{AtomicU64, AtomicWord, Ordering};
+use crate::wheel::Version;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
@@ -153,10 +154,10 @@ impl<P> ChunkPointer<P> {
 }
 
 /// Set if this is also the live pin, because a cancel by it has ended the timeout.
-const LIVE_PIN: usize = 1 << 6;
+const LIVE_PIN: usize = 1 << OFFSET_BITS;
 
 /// Set if this is the live pin of a run that has not ended.
-const RUNS: usize = 1 << 7;
+const RUNS: usize = LIVE_PIN << 1;
 
 const OFFSET: usize = LIVE_PIN - 1;
 
@@ -243,7 +244,7 @@ impl<P: Payload> Chunk<P> {
     pub(crate) fn claim(
         &self,
         offset: usize,
-        version: u16,
+        version: Version,
         tick_start: u64,
     ) -> Claim<(Claimed<P>, Runner<P>)> {
         match self.slot(offset).claim(version, tick_start) {
@@ -286,7 +287,7 @@ impl<P: Payload> Runner<P> {
     }
 
     /// Makes the timeout pending again, as `Slot::go_on`. If a cancel has denied this, returns the payload.
-    pub(crate) fn go_on(&mut self, payload: P, deadline: u64, phase: Phase) -> Result<u16, P> {
+    pub(crate) fn go_on(&mut self, payload: P, deadline: u64, phase: Phase) -> Result<Version, P> {
         if !self.runs() {
             return Err(payload);
         }
@@ -417,7 +418,11 @@ impl<P: Send + Sync> Chunk<P> {
 #[cfg(all(test, not(any(loom, shuttle))))]
 impl<P: Payload> Pin<P> {
     /// Claims the timeout as the worker does.
-    pub(crate) fn claim(&self, version: u16, tick_start: u64) -> Claim<(Claimed<P>, Runner<P>)> {
+    pub(crate) fn claim(
+        &self,
+        version: Version,
+        tick_start: u64,
+    ) -> Claim<(Claimed<P>, Runner<P>)> {
         self.chunk().claim(self.offset(), version, tick_start)
     }
 }

@@ -61,6 +61,7 @@
 
 use crate::base::sync::{AtomicU64, Ordering, UnsafeCell};
 use crate::time::tick::{DEADLINE_STEP, NEVER};
+use crate::wheel::Version;
 use std::mem::MaybeUninit;
 
 /// The phase of a slot (see the head). The order matters: from `Expired` on, the timeout has ended.
@@ -177,8 +178,8 @@ fn next_version(tag: u64) -> u64 {
 
 /// The version in a tag, or in a sequence number.
 #[inline]
-pub(crate) fn version_of(tag: u64) -> u16 {
-    (tag >> SEQUENCE_SHIFT) as u16
+pub(crate) fn version_of(tag: u64) -> Version {
+    (tag >> SEQUENCE_SHIFT) as Version
 }
 
 /// The result of claiming the timeout of an entry that left the wheel. `C` is what the claim gives.
@@ -336,7 +337,7 @@ impl<P> Slot<P> {
     }
 
     #[inline]
-    pub(crate) fn version(&self) -> u16 {
+    pub(crate) fn version(&self) -> Version {
         version_of(self.tag.load(Ordering::Relaxed))
     }
 
@@ -387,7 +388,7 @@ impl<P> Slot<P> {
     /// inserts. The version is read after the move: before it, the version could still be that of the
     /// slot's previous timeout, and the entry would be dead.
     #[inline]
-    pub(crate) fn file(&self) -> Option<(u64, u16)> {
+    pub(crate) fn file(&self) -> Option<(u64, Version)> {
         let was = self.change(|state| state.is(Phase::New).then_some(Phase::Filed)).ok()?;
         Some((was.deadline(), self.version()))
     }
@@ -414,7 +415,7 @@ impl<P> Slot<P> {
     /// Claims a timeout for its run, if the slot has this `version` and the deadline is not after
     /// `tick_start`.
     #[inline]
-    pub(super) fn claim(&self, version: u16, tick_start: u64) -> Claim<Claimed<P>> {
+    pub(super) fn claim(&self, version: Version, tick_start: u64) -> Claim<Claimed<P>> {
         let state = self.load();
         let tag = self.tag.load(Ordering::Relaxed);
         if version_of(tag) != version {
@@ -468,7 +469,7 @@ impl<P> Slot<P> {
     /// The deadline of the pending timeout that an entry of this version stands for. `None` if the
     /// entry is dead.
     #[inline]
-    pub(crate) fn standing(&self, version: u16) -> Option<u64> {
+    pub(crate) fn standing(&self, version: Version) -> Option<u64> {
         let state = self.load();
         (state.is_pending() && self.version() == version).then(|| state.deadline())
     }
@@ -519,7 +520,7 @@ impl<P> Slot<P> {
     /// Makes a timeout pending again at the end of its run: Running -> New, or Running -> Filed with the
     /// returned version if the runner inserts the entry itself. The version is read after the move, as
     /// in `file`. If a cancel has denied this, returns the payload, and the runner calls `abandon`.
-    pub(super) fn go_on(&self, payload: P, deadline: u64, phase: Phase) -> Result<u16, P> {
+    pub(super) fn go_on(&self, payload: P, deadline: u64, phase: Phase) -> Result<Version, P> {
         let state = self.load();
         if !state.is(Phase::Running) {
             return Err(payload);

@@ -13,7 +13,7 @@
 //! bucket allocates nothing.
 
 use super::confirm::{Confirm, Standing};
-use super::token::{Due, Token};
+use super::token::{Due, Token, Version};
 
 /// A mark has the low 16 bits of the absolute round, so an entry may lie at most this many rounds
 /// ahead.
@@ -25,7 +25,7 @@ const SPARE: usize = 64;
 #[derive(Clone, Copy, Debug)]
 struct Entry<M> {
     index: u32,
-    version: u16,
+    version: Version,
     mark: M,
 }
 

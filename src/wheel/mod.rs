@@ -95,4 +95,4 @@ pub(crate) use hashed::MAX_TICKS_PER_WHEEL;
 #[cfg(all(test, not(any(loom, shuttle))))]
 pub(crate) use structure::TokenWheel;
 pub(crate) use structure::{Batch, Exact};
-pub(crate) use token::{Due, Token};
+pub(crate) use token::{Due, Token, Version};

@@ -7,7 +7,7 @@
 use crate::base::sync::Arc;
 use crate::intake::{Chunk, Payload, Pool, Shared, Slot, WorkerTable, is_look, locate, version_of};
 use crate::time::tick::NEVER;
-use crate::wheel::Token;
+use crate::wheel::{Token, Version};
 
 /// See the head. A chunk that was dropped leaves a gap: all tokens that name it are dead.
 pub(crate) struct Chunks<P> {
@@ -15,7 +15,7 @@ pub(crate) struct Chunks<P> {
     /// The number of live tokens.
     live: usize,
     /// The version of the last token. It wraps: a dead token that has the version of a live one costs a look.
-    version: u16,
+    version: Version,
 }
 
 impl<P: Payload> Chunks<P> {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::intake::SLOTS;
 use crate::intake::slot::Phase;
 use crate::intake::test_producer::{DUE, Place, Producer, end_and_collect, end_elsewhere};
 use std::collections::HashSet;
@@ -46,7 +47,7 @@ fn rule_04_slots_freed_by_other_threads_are_reused() {
     for many in [true, false] {
         let mut producer = Producer::new();
         let places = producer.arm(SLOTS);
-        let freed = if many { SLOTS / 4 + 1 } else { SLOTS / 4 };
+        let freed = REUSABLE as usize - usize::from(!many);
         places[..freed].iter().for_each(end_elsewhere);
         let next = producer.arm(1);
         assert_eq!(next[0].0.id == places[0].0.id, many);
