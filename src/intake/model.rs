@@ -113,7 +113,7 @@ impl Worker {
                 false => left = left.min(deadline),
             });
             let Some(id) = looked else { continue };
-            let token = self.chunks.look_by(id, left);
+            let token = self.chunks.promise_look(id, left);
             self.entries.extend(token.map(|token| (left, token)));
             let Some(chunk) = self.chunks.get(id) else { continue };
             for offset in near {

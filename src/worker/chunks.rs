@@ -30,13 +30,13 @@ impl<P: Payload> Chunks<P> {
             self.table.know(id as u32);
             let Some(chunk) = self.get(id) else { return }; // it was dropped
             let by = chunk.promise.take_wanted();
-            self.look_by(id, by).into_iter().for_each(|token| file(by, token));
+            self.promise_look(id, by).into_iter().for_each(|token| file(by, token));
         });
     }
 
     /// Makes sure that the worker looks at a chunk by this time. If the caller must file the chunk for that, returns the
     /// token.
-    pub(crate) fn look_by(&mut self, id: usize, by: u64) -> Option<Token> {
+    pub(crate) fn promise_look(&mut self, id: usize, by: u64) -> Option<Token> {
         let version = self.version.wrapping_add(1);
         let chunk = self.get(id)?;
         let before = chunk.promise.look_by();
@@ -82,7 +82,7 @@ impl<P: Payload> Chunks<P> {
 
     /// Looks at the chunk of a token that has come out of the wheel: passes on all New slots, each with its offset and its
     /// deadline. Returns the chunk's number, or `None` if the token is dead. The chunk has no live token afterwards: the
-    /// caller calls `look_by` with the earliest deadline of those that stay New.
+    /// caller calls `promise_look` with the earliest deadline of those that stay New.
     pub(crate) fn look(
         &mut self,
         token: Token,

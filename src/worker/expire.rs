@@ -91,7 +91,7 @@ impl<W: Exact> Worker<W> {
     /// Files the token of a timeout that was pushed back. If the timeout is not Filed, files its chunk.
     fn file_later(&mut self, token: Token, deadline: u64, filed: bool) {
         let token =
-            if filed { Some(token) } else { self.chunks.look_by(locate(token).0, deadline) };
+            if filed { Some(token) } else { self.chunks.promise_look(locate(token).0, deadline) };
         if let Some(token) = token {
             let later = self.gate().scale.tick_not_before(deadline);
             self.filing.insert_in_pass(later, token, self.last_pass);

@@ -56,9 +56,9 @@ impl<W: Exact> Worker<W> {
     }
 
     /// Makes sure that the worker looks at a chunk by this time.
-    pub(super) fn look_by(&mut self, id: usize, by: u64) {
+    pub(super) fn promise_look(&mut self, id: usize, by: u64) {
         let Self { control, chunks, filing, .. } = self;
-        if let Some(token) = chunks.look_by(id, by) {
+        if let Some(token) = chunks.promise_look(id, by) {
             filing.insert(control.shared.gate.scale.tick_not_before(by), token);
         }
     }
@@ -127,7 +127,7 @@ impl<W: Exact> Worker<W> {
         let nearest = if look.near.len() < DRAIN_CAP { nearest } else { 0 };
         if nearest < count {
             let (_, &mut (earliest, _), _) = left.select_nth_unstable(nearest);
-            self.look_by(id, earliest);
+            self.promise_look(id, earliest);
         }
         self.look.near.extend(left[..nearest].iter().map(|&(_, token)| token));
     }
@@ -156,7 +156,7 @@ impl<W: Exact> Worker<W> {
                     self.filing.insert(scale.tick_not_before(deadline), Token { version, ..token });
                 }
             }
-            self.look_by(id, left);
+            self.promise_look(id, left);
         }
         near.clear();
         near.shrink_to(TOKENS_KEPT);

@@ -48,7 +48,7 @@ fn rule_02_pulling_forward_wakes_the_worker_and_pushing_back_does_not() {
                     next = deadline;
                 }
             });
-            chunks.look_by(id, next);
+            chunks.promise_look(id, next);
         }
         entries
     };

@@ -34,7 +34,7 @@ impl Worker {
                     false => left = left.min(deadline),
                 }
             });
-            let token = looked.and_then(|id| self.chunks.look_by(id, left));
+            let token = looked.and_then(|id| self.chunks.promise_look(id, left));
             self.filed.extend(token.map(|token| (left, token)));
         }
         due
