@@ -1,6 +1,6 @@
 //! A pool: chunks without an owner that have free slots for the next one. A timer has one pool for each core (rounded up
-//! to a power of two), so that threads seldom meet at one queue, and one for its internal timeouts. A chunk stays with its pool. It is generic over
-//! what it holds, `T`, which is a chunk.
+//! to a power of two), so that threads seldom meet at one queue, and one for its internal timeouts. A chunk stays with
+//! its pool. It is generic over what it holds, `T`, which is a chunk.
 //!
 //! A pool keeps a few *vacant* chunks, those without a used slot, for the next burst of its threads. Without a thread,
 //! it keeps none. A release, by which the worker drops the others (see `worker/tidy`), is requested once there are more than

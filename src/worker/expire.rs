@@ -7,9 +7,9 @@
 //!
 //! Once the timer is closed, nothing more is claimed: its end finds the remaining timeouts in their slots.
 //!
-//! What is announced as due now while a pass runs, such as a missed run of a series, has its turn (`due_turn` in
-//! `intake/shared`) in the same pass: after each tick, the worker takes in what was announced. Once the clock is beyond the
-//! last tick of the pass, such a timeout waits for the next pass, so that a series whose runs are late holds up nothing.
+//! During a pass, a timeout can be announced that is due now, such as a missed run of a series. It runs in the same pass,
+//! because the worker takes in what was announced after each tick (`due_turn` in `intake/shared`). Once the clock is beyond
+//! the last tick of the pass, it waits for the next pass, so that a series whose runs are late does not delay others.
 
 use super::Worker;
 use crate::executor::Job;
