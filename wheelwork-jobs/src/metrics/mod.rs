@@ -44,7 +44,9 @@ pub struct Metrics {
     pub given_up: u64,
     /// Occurrences of periodic jobs that were too late to run.
     pub skipped: u64,
-    /// Runs whose claim did not hold any more at their end: cancelled, rescheduled or taken over meanwhile.
+    /// Runs whose claim did not hold any more at their end: cancelled, rescheduled or taken over meanwhile. A run whose
+    /// end was stored counts here too, and not as done, if the answer of the store was late or did not arrive: the node then
+    /// tells the end again, when the claim is over.
     pub lost: u64,
     /// Jobs that it has freed because their node had died.
     pub taken_over: u64,

@@ -559,7 +559,7 @@ pub struct Kept {
 pub enum Finished {
     /// The claim held, and the end is stored.
     Held,
-    /// The claim does not hold any more: nothing was done.
+    /// The claim does not hold any more: nothing was done. The same end may have been stored by a call that failed.
     Lost,
     /// The end could not be stored: somebody has locked the row, for example. Tell it again later.
     Later,
