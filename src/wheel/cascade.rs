@@ -25,7 +25,8 @@
 use super::confirm::{Confirm, Standing};
 use super::earliest::NOTHING;
 use super::level::{Arrival, Level, PARTS};
-use super::structure::{self, Batch, Exact, Placement, SweepPosition, TokenWheel};
+use super::structure::{self, Batch, Exact, Placement, TokenWheel};
+use super::sweep::SweepPosition;
 use super::token::{Due, Token};
 use std::alloc::{Layout as Memory, handle_alloc_error};
 use std::collections::TryReserveError;

@@ -8,20 +8,12 @@
 //! A structure reaches only so many ticks ahead. A token that is due later comes out at the end of its
 //! reach, and is filed again. It can then come after a younger one of its tick (see `values/in_order`).
 //!
-//! The owner also knows how many tokens are live. All other entries are dead. A sweep visits every
-//! bucket and every entry, so it is worth its cost when it can drop as many.
+//! The owner also knows how many tokens are live. All other entries are dead, until a sweep drops them (see `sweep`).
 
 use super::agenda::Agenda;
 use super::confirm::{Next, Standing};
 use super::structure::{Exact, TokenWheel};
 use super::token::{Due, Token};
-
-/// Whether more than `allowed` of the entries are dead, and more of them than live. So their memory stays
-/// proportional to that of the live ones.
-#[inline]
-pub(crate) fn is_sweep_worth_it(entries: usize, live: usize, allowed: usize) -> bool {
-    entries > 2 * live + allowed
-}
 
 #[derive(Debug)]
 pub(crate) struct Filing<W> {

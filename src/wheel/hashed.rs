@@ -13,9 +13,8 @@ use super::bucket::{Bucket, FARTHEST_ROUND};
 use super::confirm::{Confirm, Standing};
 use super::earliest::{Earliest, NOTHING};
 use super::key::Key;
-use super::structure::{
-    self, Batch, Exact, Placement, SweepPosition, TokenWheel, Unlimited, sweep_bucket,
-};
+use super::structure::{self, Batch, Exact, Placement, TokenWheel, Unlimited};
+use super::sweep::{SweepPosition, sweep_bucket};
 use super::token::{Due, Token};
 use super::values::Wheel;
 use std::collections::TryReserveError;

@@ -11,7 +11,7 @@
 use super::bucket::Bucket;
 use super::confirm::{Confirm, Standing};
 use super::earliest::{Earliest, NOTHING};
-use super::structure::sweep_bucket;
+use super::sweep::sweep_bucket;
 use super::token::{Due, Token};
 use std::collections::TryReserveError;
 

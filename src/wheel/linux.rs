@@ -10,9 +10,8 @@
 
 use super::bucket::Bucket;
 use super::earliest::NOTHING;
-use super::structure::{
-    self, Batch, Placement, SweepPosition, TokenWheel, Unlimited, sweep_bucket,
-};
+use super::structure::{self, Batch, Placement, TokenWheel, Unlimited};
+use super::sweep::{SweepPosition, sweep_bucket};
 use super::token::{Due, Token};
 use super::values::Wheel;
 use std::fmt;

@@ -40,10 +40,11 @@
 //   timed          a wheel that is told the time in instants
 //   ticks          instants into ticks; time that pauses and scales
 //   delay_line     a list for one fixed delay, instead of a wheel
-//   filing         a structure with its agenda and the number of its entries; when to sweep
+//   filing         a structure with its agenda and the number of its entries
 //   agenda         the due timeouts, in the order of ticks
 // Below them:
-//   structure      the traits that every structure implements, and the position of a sweep
+//   structure      the traits that every structure implements
+//   sweep          when dead entries are dropped, and how
 //   confirm        the search for the earliest live entry
 //   bucket         the entries of one slot of a wheel
 //   sorted         tokens in the order of their ticks
@@ -66,6 +67,7 @@ mod local;
 mod simple;
 mod sorted;
 mod structure;
+mod sweep;
 #[cfg(test)]
 mod tests;
 mod ticks;
@@ -90,9 +92,10 @@ pub(crate) use values::slab;
 #[cfg(all(test, not(any(loom, shuttle))))]
 pub(crate) use confirm::Confirm;
 pub(crate) use confirm::{Next, Standing};
-pub(crate) use filing::{Filing, is_sweep_worth_it};
+pub(crate) use filing::Filing;
 pub(crate) use hashed::MAX_TICKS_PER_WHEEL;
 #[cfg(all(test, not(any(loom, shuttle))))]
 pub(crate) use structure::TokenWheel;
 pub(crate) use structure::{Batch, Exact};
+pub(crate) use sweep::is_sweep_worth_it;
 pub(crate) use token::{Due, Token, Version};

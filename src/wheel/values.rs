@@ -12,9 +12,9 @@
 //! This does no harm: the value comes out only if its deadline has come, and otherwise its entry is filed
 //! again.
 
-use super::filing::is_sweep_worth_it;
 use super::key::{Expired, Key};
 use super::structure::{Placement, Structure, Unlimited};
+use super::sweep::is_sweep_worth_it;
 use super::token::Due;
 use std::fmt;
 

@@ -1,5 +1,6 @@
 use super::*;
 use crate::wheel::Hashed;
+use crate::wheel::is_sweep_worth_it;
 
 fn token(index: u32) -> Token {
     Token { index, version: 0 }
