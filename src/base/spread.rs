@@ -1,21 +1,12 @@
-//! Spreads threads over shards: each thread's shard, and the number of shards of a timer and of the idle manager.
+//! Spreads threads over shards: the number of processors, and each thread's shard.
 
 use crate::base::sync::thread_local;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Each shard in use costs the timer a timeout, and memory for rows that are not full.
-const MAX_SHARDS: usize = 16;
-
 /// The number of processors that this process may use, rounded up to a power of two. A model has one.
 pub(crate) fn core_count() -> usize {
     if cfg!(any(loom, shuttle)) { 1 } else { num_cpus::get().next_power_of_two() }
-}
-
-/// The number of shards of the idle manager, a power of two: large enough that the threads of a server
-/// seldom share one. A loom model has one shard, so that its threads do share it.
-pub(crate) fn shard_count() -> usize {
-    if cfg!(loom) { 1 } else { (2 * num_cpus::get()).next_power_of_two().min(MAX_SHARDS) }
 }
 
 /// The calling thread's shard among `count`, a power of two. Threads are numbered in the order of

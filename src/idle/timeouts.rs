@@ -8,7 +8,7 @@ use super::shard::Shard;
 use super::timestamp::Timestamp;
 use super::watch::Watch;
 use crate::base::catch_panic;
-use crate::base::spread;
+use crate::base::spread::shard_of_this_thread;
 use crate::base::sync::{Arc, Ordering};
 use crate::time::tick::nanos;
 use crate::timeout::ScheduleError;
@@ -46,6 +46,15 @@ use std::time::Duration;
 pub struct IdleTimeouts<T> {
     pub(super) manager: Arc<Manager<T>>,
     shards: Arc<[Arc<Shard<T>>]>,
+}
+
+/// Each shard in use costs the timer a timeout, and memory for rows that are not full.
+const MAX_SHARDS: usize = 16;
+
+/// The number of shards, a power of two: large enough that the threads of a server seldom share one. A loom model has
+/// one, so that its threads do share it.
+fn shard_count() -> usize {
+    if cfg!(loom) { 1 } else { (2 * num_cpus::get()).next_power_of_two().min(MAX_SHARDS) }
 }
 
 /// A connection that [`IdleTimeouts::take_idlest`] took out. It is not watched any more.
@@ -161,8 +170,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
         on_worker: bool,
     ) -> Self {
         let manager = Arc::new(Manager::new(timer.clone(), deliver, on_worker));
-        let shards =
-            (0..spread::shard_count()).map(|_| Arc::new(Shard::new(manager.clone()))).collect();
+        let shards = (0..shard_count()).map(|_| Arc::new(Shard::new(manager.clone()))).collect();
         Self { manager, shards }
     }
 
@@ -182,7 +190,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
 
     /// The shard of the calling thread.
     pub(super) fn shard_of_this_thread(&self) -> &Arc<Shard<T>> {
-        &self.shards[spread::shard_of_this_thread(self.shards.len())]
+        &self.shards[shard_of_this_thread(self.shards.len())]
     }
 
     /// The present time, for the `_at` methods of [`Watch`].
