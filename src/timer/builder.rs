@@ -12,7 +12,7 @@ use crate::timeout::Shared;
 use crate::wheel::{
     Exact, Hashed, Hierarchical, LinuxClassic, MAX_TICKS_PER_WHEEL, WheelSizeError,
 };
-use crate::worker::{self, Control, Ending, Worker};
+use crate::worker::{Control, Ending, Worker};
 use std::fmt;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -345,7 +345,7 @@ fn start_thread(
     let counted = LiveTimer::count();
     let started = builder.spawn(move || {
         let _until_the_end = counted;
-        worker::run_thread(worker);
+        worker.run_thread();
     });
     started.map_err(|source| BuildError::ThreadStart { source })
 }

@@ -1,5 +1,4 @@
-//! End: closes a timer, empties its slots and reports that. Also runs the worker's thread, from its start to its
-//! end.
+//! End: closes a timer, empties its slots and reports that.
 //!
 //! Concepts:
 //!
@@ -57,19 +56,16 @@
 //! A store of `task` releases, and a load acquires. So the time is that of a run of this type, or of the run that has
 //! just followed it.
 
-use super::Worker;
 use crate::base::catch_panic;
 use crate::base::logging::warning;
 use crate::base::sync::{
-    Arc, AtomicCell, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, thread, thread_local,
+    Arc, AtomicCell, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, thread_local,
 };
-use crate::executor::Dispatch;
 use crate::intake::shared::Gate;
 use crate::intake::{Emptied, Phase, Slot};
 use crate::time::tick::NEVER;
 use crate::time::{FollowingTimer, Jobs};
 use crate::timeout::{Calls, Erased, Internals, Link, Shared, SharedRef, Timeout, Unprocessed};
-use crate::wheel::Exact;
 use std::cell::Cell;
 use std::ops::Deref;
 use std::task::Waker;
@@ -221,7 +217,7 @@ thread_local! {
 }
 
 /// Marks this thread as the worker of a timer.
-fn mark_worker() {
+pub(super) fn mark_worker() {
     ON_A_WORKER.with(|on| on.set(true));
 }
 
@@ -441,30 +437,6 @@ impl<T> Running<T> {
             }
         }
     }
-}
-
-impl<W: Exact> Worker<W> {
-    /// Ends the timer, which reports that, and drops the worker's fields afterwards: no stop with a limit waits for the
-    /// drop of the executor, which is user code.
-    pub(crate) fn end(self) {
-        let Self { control, dispatch, .. } = self;
-        control.running.end(); // a defect may have interrupted a run
-        drop(control);
-        dispatch.into_iter().for_each(Dispatch::discard);
-    }
-}
-
-/// Runs the worker's thread from its start to its end. Afterwards the timer is closed and no thread
-/// waits for ever, even if `end` panics (see `Ending`).
-pub(crate) fn run_thread<W: Exact>(mut worker: Worker<W>) {
-    mark_worker();
-    worker.control.shared.alarm.parker().adopt(&thread::current());
-    crate::time::timer_slack::fit_to(worker.control.shared.gate.scale.tick_nanos());
-    if catch_panic::panics(|| worker.run()) {
-        worker.control.shared.gate.close();
-        warning!("the worker stopped because of a defect; its timer is closed");
-    }
-    worker.end();
 }
 
 #[cfg(all(test, loom))]

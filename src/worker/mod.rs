@@ -3,20 +3,20 @@
 //!
 //! The worker owns the wheel. Other threads meet it in the slots (`intake/slot`), the pending queue (`intake/pending`),
 //! the alarm that wakes it (`intake/alarm`), the requests and times of `intake/shared`, the table and the pools of chunks,
-//! and the end of the timer (`end`). The protocol of each is at the head of its file. On the system's clock, the worker waits for no lock before
-//! its end: if another thread has one, it tries again later. It waits for another thread only if it pops from a pool
-//! of chunks while that thread's push to the same place is in progress.
+//! and the end of the timer (`end`). The protocol of each is at the head of its file. On the system's clock, the worker
+//! waits for no lock before its end: if another thread has one, it tries again later. It waits for another thread only if
+//! it pops from a pool of chunks while that thread's push to the same place is in progress.
 //!
-//! A *pass* is one turn of the loop in `Worker::run`.
+//! A *pass* is one turn of the loop in `Worker::run`. `run_thread` is the thread from its start to its end.
 //!
 //! - `chunks`: the chunks of the timer, and by when the worker looks at each
 //! - `look`: takes in the pending queue, looks at chunks for due timeouts, and files near ones in the wheel
 //! - `tick_queue`: the due timeouts of one tick, in the order of scheduling
 //! - `expire`: hands due timeouts to the executor
-//! - `tidy`: sweeps dead entries out of the wheel, and releases vacant chunks
+//! - `sweep_and_release`: sweeps dead entries out of the wheel, and releases vacant chunks
 //! - `report`: warns of refusals, of a backlog, and of timeouts that run late
 //! - `sleep`: drops dead entries that would be next, and sleeps until the next live one
-//! - `end`: how the timer ends: the thread from its start to its end, closing, emptying, the report, and who waits for it
+//! - `end`: how the timer ends: closing, emptying, the report, and who waits for it
 
 pub(crate) mod chunks;
 mod end;
@@ -24,26 +24,29 @@ mod expire;
 mod look;
 mod report;
 mod sleep;
+mod sweep_and_release;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 mod tick_queue;
-mod tidy;
 
-pub(crate) use end::{Control, Ending, run_thread};
+pub(crate) use end::{Control, Ending};
 
-use crate::base::sync::{Ordering, fence};
+use crate::base::catch_panic;
+use crate::base::logging::warning;
+use crate::base::sync::{Ordering, fence, thread};
 use crate::executor::Dispatch;
 use crate::intake::shared::Gate;
 use crate::intake::{Chunk, Collected, WorkerTable};
-use crate::time::Pace;
+use crate::time::{Pace, timer_slack};
 use crate::timeout::{Erased, Shared};
 use crate::wheel::{Batch, Exact, Filing};
 use chunks::Chunks;
+use end::mark_worker;
 use look::Look;
 use report::Reports;
 use sleep::Sleep;
+use sweep_and_release::Tidy;
 use tick_queue::TickQueue;
-use tidy::Tidy;
 
 /// The worker's state. `W` is the structure of the wheel.
 pub(crate) struct Worker<W> {
@@ -99,8 +102,25 @@ impl<W: Exact> Worker<W> {
         }
     }
 
+    /// Runs the worker's thread from its start to its end. Afterwards the timer is closed and no thread waits for ever, even
+    /// if a drop panics (see `Ending`). The executor, which is user code, is dropped last, so that no stop with a limit waits
+    /// for that.
+    pub(crate) fn run_thread(mut self) {
+        mark_worker();
+        self.shared().alarm.parker().adopt(&thread::current());
+        timer_slack::fit_to(self.gate().scale.tick_nanos());
+        if catch_panic::panics(|| self.run()) {
+            self.gate().close();
+            warning!("the worker stopped because of a defect; its timer is closed");
+        }
+        let Self { control, dispatch, .. } = self;
+        control.running.end(); // a defect may have interrupted a run
+        drop(control);
+        dispatch.into_iter().for_each(Dispatch::discard);
+    }
+
     /// One pass after the other, until the timer is closed.
-    pub(crate) fn run(&mut self) {
+    fn run(&mut self) {
         while !self.gate().is_closed() {
             let request = self.request_to_catch_up();
             self.blind = false;

@@ -9,7 +9,7 @@
 //! counts on its own, so the worker can see the end of a timeout before it sees its beginning.
 
 use super::Worker;
-use super::tidy::LOOKUPS_PER_PASS;
+use super::sweep_and_release::LOOKUPS_PER_PASS;
 use crate::intake::alarm::Woken;
 use crate::time::Pace;
 use crate::time::tick::NEVER;

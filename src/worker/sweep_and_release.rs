@@ -2,7 +2,7 @@
 //!
 //! **Sweep.** A timeout's entry is dead once the timeout has ended or has another entry. A chunk's is dead once another look
 //! is promised. The promised look of a chunk is live even if the chunk has no pending timeout, so it counts for no sweep. A
-//! sweep is requested once the dead entries outnumber the pending timeouts by too many (`wheel/filing` says by
+//! sweep is requested once the dead entries outnumber the pending timeouts by too many (`wheel/sweep` says by
 //! how many, and `intake/shared` who asks). It visits the whole wheel. Dead entries also leave the wheel in `expire`, when
 //! they are due, and in `sleep`, when they would be the next to expire.
 //!

@@ -1,8 +1,8 @@
 //! Tests of the worker's steps, which they call one at a time with timeouts of their own.
 
 use super::look::DRAIN_CAP;
-use super::tidy::{CHUNKS_PER_PASS, LOOKUPS_PER_PASS};
-use super::{Control, Ending, Shared, Worker, run_thread};
+use super::sweep_and_release::{CHUNKS_PER_PASS, LOOKUPS_PER_PASS};
+use super::{Control, Ending, Shared, Worker};
 use crate::base::sync::Arc;
 use crate::intake::shared::DEAD_ALLOWED;
 use crate::intake::{Chunk, Claim, Owner, Phase, Runs, SLOTS, Slot};
@@ -856,7 +856,7 @@ fn a_worker_that_dies_leaves_a_closed_timer(panics_in_drop: bool, end: Phase) {
     if end == Phase::Cancelled {
         control.cancel();
     }
-    let died = std::thread::spawn(|| run_thread(worker)).join();
+    let died = std::thread::spawn(|| worker.run_thread()).join();
     assert_eq!(died.is_err(), panics_in_drop);
     assert!(control.progress.is_finished());
     let left = control.progress.wait_finished(None).unwrap().len() as u64;
