@@ -1,19 +1,19 @@
 //! An owner: what a thread has in a timer. It is a chunk of its own, a range of sequence numbers, and its counts.
 //!
 //! A thread schedules through its owner. The owner has a bitmap of its chunk's free slots. Slots that other threads
-//! free go into the chunk's own bitmap (see `chunk`). When its bitmap is empty, it takes these back. If they are fewer than a
-//! quarter of the chunk, it also leaves the chunk to the pool and takes another one from there, or makes one, so that it
-//! seldom comes here. When the thread ends, it leaves its chunk, and adds its counts to those of other threads. Nothing of
-//! the thread stays but its timeouts.
+//! free go into the chunk's own bitmap (see `chunk`). When its bitmap is empty, it takes these back. If they are fewer
+//! than a quarter of the chunk, it also leaves the chunk, which enters the pool once enough of its slots are free, and
+//! takes or makes another one, so that it seldom comes here. When the thread ends, it leaves its chunk, and adds its
+//! counts to those of other threads. Nothing of the thread stays but its timeouts.
 //!
 //! A thread also frees slots of other chunks. Threads often cancel timeouts in the order in which they
 //! scheduled them. So the owner collects the free slots of one other chunk, and gives them back together: when it frees a
 //! slot of a third chunk, when its own bitmap is empty, and when the thread ends.
 //!
 //! **The order of one thread.** Sequence numbers come from one counter of the timer, in ranges. When an owner has used
-//! its range, it takes another one. So each number is used once, and those of one thread increase. `Chunk::lowest` is a
-//! lower bound, whoever has owned the chunk: the next owner of a vacant chunk sets it to its next number, and that of
-//! another chunk takes a new range if its next number is below the bound.
+//! its range, it takes another one. So each number is used once, and those of one thread increase. `Chunk::lowest` is
+//! a lower bound, whoever has owned the chunk: the next owner sets it to its next number if the chunk is vacant, or
+//! else takes a new range if that number is below the bound.
 
 use super::chunk::{ALL, Chunk, REUSABLE};
 use super::pin::{Collected, FreeSlots, Payload, Pin};

@@ -10,21 +10,22 @@
 //! - The queue is a set of chunk numbers: a bit for each. An *entry* is a bit that is set. 64 bits are a word, and
 //!   each of the 64 words of a *group* has a bit in the group's summary. So the worker reads one word for 4,096
 //!   chunks of which none is pending.
-//! - To *announce* a New slot is to make sure that the worker looks at its chunk by its deadline. If no
-//!   look is promised by then, the thread lowers `wanted`, and pushes the chunk's entry. So a burst of random deadlines
-//!   needs one entry for each chunk, and not five, and the queue takes no memory for them, however long the worker
-//!   sleeps.
+//! - To *announce* a New slot is to make sure that the worker looks at its chunk by its deadline. If no look is
+//!   promised by then, the thread lowers `wanted`, and pushes the chunk's entry. So a burst of random deadlines needs
+//!   one entry for each chunk, and not one for each new minimum, and the queue takes no memory for them, however long
+//!   the worker sleeps.
 //!
 //! | step | a producer that has armed or moved a slot | the worker, at a look |
 //! |---|---|---|
 //! | 1 | fence | sets `look_by` and `announced` to never, fence |
 //! | 2 | if the deadline is before `announced` (the owner, which lowers it) or `look_by` (another thread): lowers `wanted`; then sets the bit in the word; then that in the summary; each only if it is not set | reads the slots |
-//! | 3 | fence, wakes the worker if it would sleep beyond the deadline (see `alarm`) | sets both to the earliest far deadline, under which it files the chunk in the wheel |
+//! | 3 | if it has lowered `wanted`: fence, wakes the worker if it would sleep beyond the deadline (see `alarm`) | sets both to the earliest far deadline, under which it files the chunk in the wheel |
 //!
-//! The worker takes in the whole queue in each pass, and again before it sleeps beyond the next tick: it clears a summary,
-//! then the words of its bits, and for each bit of these it takes `wanted`, which is then never. If that time is before
-//! `look_by`, it lowers `look_by` and files the chunk in the wheel under that time (see `worker/chunks`). So a timeout that is far
-//! away costs the worker only a share of its chunk's entry. One that is cancelled before the look costs nothing more.
+//! The worker takes in the whole queue in each pass, and again before it sleeps beyond the next tick: it clears a
+//! summary, then the words of its bits, and for each bit of these it takes `wanted`, which is then never. If that time
+//! is before `look_by`, it lowers `look_by` and files the chunk in the wheel under that time (see `worker/chunks`). So
+//! a timeout that is far away costs the worker only a share of its chunk's entry. One that is cancelled before the
+//! look costs nothing more.
 //!
 //! **No new timeout is missed.** The fences are sequentially consistent, so of two fences one comes first.
 //! If that of the producer's step 1 comes before that of the look, the look finds the slot New. If not, the

@@ -1,12 +1,12 @@
-//! Pins: what keeps a slot, and with it the chunk. Only this file and `table` lead from a pointer to a chunk. The end of a
-//! timer empties its slots here (`Shared::empty`).
+//! Pins: what keeps a slot, and with it the chunk. Only this file and `table` lead from a pointer to a chunk. The end
+//! of a timer empties its slots here (`Shared::empty`).
 //!
 //! A handle has a pin instead of a counted reference, because the two read-modify-writes of a count would take a
 //! third of a schedule and cancel.
 //!
 //! | type | its holder has | made by |
 //! |---|---|---|
-//! | `Pin` | a pin, or both after a cancel that won | the owner, as it arms a slot; a clone |
+//! | `Pin` | a pin; after a cancel that won, also the live pin | the owner, as it arms a slot; a clone |
 //! | `Runner` | the live pin during a run, and then the runner's own pin | a claim; `hand_over`, which leaves the worker a plain pin |
 //! | `Emptied` | the live pin of a timeout that a stop has ended, whose payload is in the slot | the end of a timer |
 //! | `FreeSlots` | Free slots that are not given back yet | the last unpin |

@@ -3,9 +3,9 @@
 //! its pool. It is generic over what it holds, `T`, which is a chunk.
 //!
 //! A pool keeps a few *vacant* chunks, those without a used slot, for the next burst of its threads. Without a thread,
-//! it keeps none. A release, by which the worker drops the others (see `worker/sweep_and_release`), is requested once there are more than
-//! these few and a quarter of the chunks that wait in the pool; without a thread, from the first one on. The thread that
-//! frees a chunk's last slot requests it, or the one that leaves the pool.
+//! it keeps none. A release, by which the worker drops the others (see `worker/sweep_and_release`), is requested once
+//! more chunks are vacant than these few plus a quarter of those in the pool; without a thread, from the first one on.
+//! The thread that frees a chunk's last slot requests it, or the one that leaves the pool.
 
 use crate::base::sync::{Arc, AtomicUsize, Ordering, SegQueue, fence};
 

@@ -3,7 +3,8 @@
 //! - The *gate* is small: the clock, whether the timer is closed, the limit, and how far the worker is (the floor and the
 //!   next tick). Whoever keeps a chunk keeps it, even after the end of the timer.
 //! - The *shared* struct is large: the chunks, the alarm, the queues, the requests and the counts. The worker and the
-//!   handles to the timer keep it. Without these, nobody takes what is pushed, and nobody asks for a count.
+//!   handles to the timer keep it. Without these, nobody takes what is pushed or asks for a count. So a `Link` keeps
+//!   it only weakly.
 //!
 //! A `Link` leads from a chunk, or from the home of a thread, to both. `T` is a chunk, which is built on this file.
 
@@ -269,8 +270,8 @@ impl<T> Shared<T> {
     }
 }
 
-/// Requests of a sweep, by which the worker drops dead entries from the wheel. A count decides only when a sweep pays, and
-/// never whether a timeout runs.
+/// Requests of a sweep, by which the worker drops dead entries from the wheel. A count decides only when a sweep pays,
+/// and never whether a timeout runs.
 impl<T> Shared<T> {
     /// Wakes the worker for a sweep if one is worth its cost.
     fn request_sweep(&self) {
@@ -340,7 +341,7 @@ impl Gate {
 
     /// Takes a permit for one more pending timeout, even beyond the limit.
     #[inline]
-    pub(crate) fn begins_again(&self) {
+    pub(crate) fn begins_beyond(&self) {
         self.limit.iter().for_each(|limit| limit.acquire_beyond());
     }
 

@@ -1,7 +1,7 @@
 //! Timeouts: the task, the handle, the run, and the return of unprocessed timeouts.
 //!
 //! - `task`: the trait of tasks, what their runs return, closures, and the type-erased task that `stop` returns
-//! - `payload`: a task of any type, in two words of its slot
+//! - `payload`: a task of any type, in three words of its slot
 //! - `this_thread`: the owners of the calling thread
 //! - `schedule`: scheduling a task on the calling thread, and the crate's own timeouts
 //! - `handle`: the handle to a timeout: cancel, reschedule, state; and the guard that cancels when it is dropped

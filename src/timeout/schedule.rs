@@ -1,5 +1,5 @@
-//! Scheduling on the calling thread: arms a slot under a deadline, announces it, and takes it back if the
-//! timer was closed meanwhile. `time/timebase` computes the deadline from a delay, and the worker the tick from
+//! Scheduling on the calling thread: takes a permit, arms a slot under a deadline, announces it, and takes it back if
+//! the timer was closed meanwhile. `time/timebase` computes the deadline from a delay, and the worker the tick from
 //! the deadline.
 //!
 //! **Internal timeouts** are those that the crate schedules for itself. The idle manager uses them.
@@ -40,7 +40,7 @@ pub(crate) fn schedule<T: TimerTask>(
     admit: Admit,
 ) -> Result<Timeout, ScheduleError<T>> {
     if T::KIND.only_wakes {
-        timer.gate.begins_again();
+        timer.gate.begins_beyond();
     } else if let Err(limit) = timer.gate.begins() {
         return Err(over_limit(timer, task, limit));
     }

@@ -1,9 +1,9 @@
-//! The owners of the calling thread: one for each timer in which it has scheduled. Through the one that was used last, the
-//! thread also counts, and gives back the slots that it frees.
+//! The owners of the calling thread: one for each timer in which it has scheduled. Through the one that was used last,
+//! the thread also counts, and gives back the slots that it frees.
 //!
 //! A thread gets its owner in a timer when it schedules there for the first time. It drops the owner when it ends. If
-//! the timer ends first, the thread drops the owner when it enters another timer. The timeouts of a thread that ends
-//! stay pending, and run.
+//! the timer ends first, the thread drops the owner when it has stopped the timer, or next changes to another one. The
+//! timeouts of a thread that ends stay pending, and run.
 
 use super::payload::{Erased, Link};
 use crate::base::sync::{Arc, thread_local};
@@ -115,8 +115,8 @@ fn with_last(
     slots.map_or(Ok(()), Err)
 }
 
-/// Adds one to a count of this thread in the timer, and returns the count. A thread without counts of its own uses those of
-/// all such threads.
+/// Adds one to a count of this thread in the timer, and returns the count. A thread without counts of its own uses
+/// those of all such threads.
 #[inline]
 pub(crate) fn count(timer: &Link, pick: fn(&Tally) -> &Count) -> u64 {
     let own = OWNERS.try_with(|owners| {

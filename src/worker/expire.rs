@@ -2,14 +2,16 @@
 //! tasks of a timer without an executor, and always those that only wake a waker, so that a busy executor delays no
 //! wake-up.
 //!
-//! A claim decides what a token of the tick is now: a timeout that is due, one that was pushed back, which is filed again,
-//! or nothing, because the timeout has ended. The slots of ended timeouts are collected, and given back chunk by chunk.
+//! A claim decides what a token of the tick is now: a timeout that is due, one that was pushed back, which is filed
+//! again, or nothing, because the timeout has ended. The slots of ended timeouts are collected, and given back chunk
+//! by chunk.
 //!
 //! Once the timer is closed, nothing more is claimed: its end finds the remaining timeouts in their slots.
 //!
-//! During a pass, a timeout can be announced that is due now, such as a missed run of a series. It runs in the same pass,
-//! because the worker takes in what was announced after each tick (`due_turn` in `intake/shared`). Once the clock is beyond
-//! the last tick of the pass, it waits for the next pass, so that a series whose runs are late does not delay others.
+//! During a pass, a timeout can be announced that is due now, such as a missed run of a series. It runs in the same
+//! pass, because after each tick the worker takes in what was announced (`due_turn` in `intake/shared`). Once the
+//! clock is beyond the last tick of the pass, the timeout waits for the next pass, so that a series whose runs are
+//! late does not delay others.
 
 use super::Worker;
 use crate::executor::Job;

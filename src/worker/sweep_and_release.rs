@@ -1,14 +1,15 @@
 //! Tidy: sweeps dead entries out of the wheel, and releases vacant chunks, both over several passes.
 //!
-//! **Sweep.** A timeout's entry is dead once the timeout has ended or has another entry. A chunk's is dead once another look
-//! is promised. The promised look of a chunk is live even if the chunk has no pending timeout, so it counts for no sweep. A
-//! sweep is requested once the dead entries outnumber the pending timeouts by too many (`wheel/sweep` says by
-//! how many, and `intake/shared` who asks). It visits the whole wheel. Dead entries also leave the wheel in `expire`, when
-//! they are due, and in `sleep`, when they would be the next to expire.
+//! **Sweep.** A timeout's entry is dead once the timeout has ended or has another entry. A chunk's is dead once
+//! another look is promised. A promised look is live though no timeout may be pending in its chunk, so the rule for a
+//! sweep leaves it out. A sweep is requested once the dead entries outnumber the pending timeouts by too many
+//! (`wheel/sweep` says by how many, and `intake/shared` who asks). It visits the whole wheel. Dead entries also leave
+//! the wheel in `expire`, when they are due, and in `sleep`, when they would be the next to expire.
 //!
-//! **Release** (see `intake/pool`). Between two releases lies a second, however long a tick is. So bursts that follow each
-//! other use the same chunks. A release that has dropped chunks, or has met a table that another thread reads, requests
-//! the next one itself. So whatever empties chunks within that second does not wake the worker.
+//! **Release** (see `intake/pool`). Between two releases lies a second, however long a tick is. So bursts that follow
+//! each other use the same chunks. A release that has dropped chunks, or has met a table that another thread reads,
+//! requests the next one itself. So a thread that empties chunks within that second finds it requested, and does not
+//! wake the worker.
 //!
 //! To free a chunk takes about a microsecond, and there may be a million of them. So each pass visits 256 chunks of
 //! the pools.

@@ -13,7 +13,7 @@
 //! | step | a thread that schedules A and then B | the worker, in each pass |
 //! |---|---|---|
 //! | 1 | arms A; fence; announces A | sets `floor` just after the begin of the present tick |
-//! | 2 | fence, if it has pushed an entry | fence |
+//! | 2 | fence, if it wants a look | fence |
 //! | 3 | reads `floor`; arms B, with a deadline not before it | takes in the pending queue, then looks at chunks |
 //!
 //! Either the thread's last fence comes before the worker's, and the worker knows by when it must look at

@@ -28,7 +28,7 @@ fn a_limit_is_never_exceeded() {
     let gate = Shared::<()>::of_this_thread(Some(2), 8).0.gate.clone();
     let begin = || gate.begins();
     assert_eq!([begin(), begin(), begin()], [Ok(()), Ok(()), Err(2)]);
-    gate.begins_again();
+    gate.begins_beyond();
     gate.ended(1);
     assert_eq!(begin(), Err(2), "a timeout that goes on takes a place beyond the limit");
     gate.ended(1);
