@@ -673,7 +673,7 @@ fn rule_07_what_a_pass_finds_includes_what_was_scheduled_before() {
             std::mem::forget(owner);
         });
         turn();
-        shared.gate.raise_floor(NOW);
+        shared.gate.raise_floor(shared.gate.scale.tick_at(NOW));
         fence(Ordering::SeqCst);
         worker.look(NOW);
         let ran = worker.expire(NOW);
@@ -913,7 +913,7 @@ fn rule_01_admission_against_a_run_and_a_close() {
     check(|| {
         let (shared, _table) = timer();
         let mut owner = Owner::enter(&shared).expect("there is room");
-        let chunk = owner.chunk().clone();
+        let chunk = owner.chunk.clone();
         let producer = spawn(move || {
             let handle = schedule(&mut owner, 7, DUE);
             let closed = owner.home.timer.gate.is_closed();

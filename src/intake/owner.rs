@@ -43,7 +43,7 @@ impl<P> Home<P> {
 pub(crate) struct Owner<P: Payload> {
     pub(crate) home: Arc<Home<P>>,
     pub(crate) tally: Arc<Tally>,
-    chunk: Arc<Chunk<P>>,
+    pub(crate) chunk: Arc<Chunk<P>>,
     /// The Free slots of the owned chunk that are not in the chunk's own bitmap.
     free: u64,
     /// A copy of the owned chunk's `touched`.
@@ -135,12 +135,6 @@ impl<P: Payload> Owner<P> {
         } else if !self.chunk.is_before(next) {
             self.take_range(shared);
         }
-    }
-
-    /// The owned chunk.
-    #[inline]
-    pub(crate) fn chunk(&self) -> &Arc<Chunk<P>> {
-        &self.chunk
     }
 
     /// Takes more free slots: from the owned chunk if other threads have freed enough of its slots, or

@@ -44,14 +44,6 @@ unsafe impl<P: Send + Sync> Send for ChunkPointer<P> {}
 // SAFETY: as above.
 unsafe impl<P: Send + Sync> Sync for ChunkPointer<P> {}
 
-impl<P: Send + Sync> ChunkPointer<P> {
-    #[inline]
-    fn of(chunk: &Chunk<P>) -> Self {
-        const { is_shared::<Chunk<P>>() }
-        Self(NonNull::from(chunk))
-    }
-}
-
 impl<P> ChunkPointer<P> {
     #[inline]
     fn get(&self) -> &Chunk<P> {
@@ -178,7 +170,8 @@ impl<P: Payload> Pin<P> {
     /// The caller has just armed this slot, or claimed or emptied its timeout.
     #[inline]
     pub(super) fn new(chunk: &Chunk<P>, word: usize) -> Self {
-        Self { chunk: ChunkPointer::of(chunk), word: AtomicWord::new(word) }
+        const { is_shared::<Chunk<P>>() }
+        Self { chunk: ChunkPointer(NonNull::from(chunk)), word: AtomicWord::new(word) }
     }
 
     #[inline]
@@ -403,7 +396,7 @@ impl Payload for u32 {
 impl<P: Send + Sync> FreeSlots<P> {
     /// Slots that a test has freed.
     pub(super) fn of(chunk: &Chunk<P>, slots: u64) -> Self {
-        Self { chunk: ChunkPointer::of(chunk), slots }
+        Self { chunk: ChunkPointer(NonNull::from(chunk)), slots }
     }
 }
 

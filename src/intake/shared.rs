@@ -312,9 +312,9 @@ impl Gate {
         deadline.max(self.floor.load(Ordering::Relaxed))
     }
 
-    /// The worker begins to expire what is due at `now`. It fences afterwards.
-    pub(crate) fn raise_floor(&self, now: u64) {
-        let begin = self.scale.start_of(self.scale.tick_at(now));
+    /// The worker begins to expire what is due by this tick. It fences afterwards.
+    pub(crate) fn raise_floor(&self, tick: u64) {
+        let begin = self.scale.start_of(tick);
         self.floor.store(begin.saturating_add(DEADLINE_STEP), Ordering::Relaxed);
     }
 

@@ -49,9 +49,9 @@
 //!    one thread can arm it.
 //! 3. A slot becomes Free only when its phase has ended and the last pin is gone. So a handle never
 //!    finds another timeout in its slot.
-//! 4. A Filed slot has an entry with its version: in the wheel, or with the worker. The entry's tick is
-//!    not after the tick of the deadline, or it is the next tick that can still expire. The worker looks at the chunk of a New slot by its
-//!    deadline (see `pending`), or has looked in this pass and remembers the slot (see `worker/look`).
+//! 4. A Filed slot has an entry with its version: in the wheel, or with the worker. The entry's tick is not after the
+//!    tick of the deadline, or it is the next tick that can still expire. The worker looks at the chunk of a New slot
+//!    by its deadline (see `pending`), or has looked in this pass and remembers the slot (see `worker/look`).
 //! 5. The version changes whenever the slot is reused, whenever its timeout goes on, and whenever a
 //!    reschedule leaves a dead entry: the sequence number is then another, or one greater. An old entry
 //!    matches by chance once in 65,536 times. This costs one more lookup and breaks nothing: the deadline

@@ -42,7 +42,7 @@ impl Producer {
         let pin = self.owner.arm(|| payload, deadline, Runs::MayGoOn).expect("there is room");
         let pin = ManuallyDrop::new(pin);
         let offset = pin.offset();
-        let place = (self.owner.chunk().clone(), offset);
+        let place = (self.owner.chunk.clone(), offset);
         self.scheduled += 1;
         place.0.announce_new(deadline);
         place
@@ -54,7 +54,7 @@ impl Producer {
 
     /// Ends all timeouts of the owned chunk.
     pub(crate) fn end_all(&mut self) {
-        let chunk = self.owner.chunk().clone();
+        let chunk = self.owner.chunk.clone();
         for offset in 0..SLOTS {
             if chunk.slot(offset).pending_deadline().is_some() {
                 self.end(&(chunk.clone(), offset));

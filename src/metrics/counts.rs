@@ -50,16 +50,6 @@ impl Counts {
         if internal { &self.internals } else { &self.by_others }
     }
 
-    /// Counts a timeout that the worker has claimed.
-    #[inline]
-    pub(crate) fn claimed(&self, internal: bool) {
-        if internal {
-            self.internals.expired.add_shared(1);
-        } else {
-            self.by_worker.expired.add(1);
-        }
-    }
-
     /// All tallies of users' timeouts.
     fn of_users<'a>(
         &'a self,

@@ -117,7 +117,18 @@ impl Erased {
     /// The words hold a task of type `T` as invariant 1 says, and no other code takes it out.
     #[inline]
     unsafe fn of_words<T: Stored>(words: Words) -> Self {
-        Self { words, calls: Calls::of::<T>() }
+        let calls = const {
+            &Calls {
+                task_type: TypeId::of::<T>,
+                type_name: std::any::type_name::<T>,
+                run: run::<T>,
+                cancelled: cancelled::<T>,
+                give: give::<T>,
+                discard: discard::<T>,
+                only_wakes: T::ONLY_WAKES,
+            }
+        };
+        Self { words, calls }
     }
 
     #[inline]
@@ -169,18 +180,6 @@ impl Drop for Erased {
 impl Calls {
     pub(crate) fn type_name(&self) -> &'static str {
         (self.type_name)()
-    }
-
-    const fn of<T: Stored>() -> &'static Self {
-        &Self {
-            task_type: TypeId::of::<T>,
-            type_name: std::any::type_name::<T>,
-            run: run::<T>,
-            cancelled: cancelled::<T>,
-            give: give::<T>,
-            discard: discard::<T>,
-            only_wakes: T::ONLY_WAKES,
-        }
     }
 }
 

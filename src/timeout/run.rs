@@ -44,7 +44,7 @@ use std::time::Instant;
 /// assert_eq!(timer.metrics().rearmed, 3);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Run<'a>(&'a Pin<Erased>);
+pub struct Run<'a>(pub(super) &'a Pin<Erased>);
 
 /// When a timeout that goes on is due.
 struct Due {
@@ -53,17 +53,7 @@ struct Due {
     missed: bool,
 }
 
-impl<'a> Run<'a> {
-    /// A run of the timeout with this pin of the runner.
-    #[inline]
-    pub(crate) fn new(pin: &'a Pin<Erased>) -> Self {
-        Self(pin)
-    }
-
-    pub(super) fn pin(&self) -> &'a Pin<Erased> {
-        self.0
-    }
-
+impl Run<'_> {
     fn slot(&self) -> &Slot<Erased> {
         self.0.slot()
     }

@@ -84,7 +84,7 @@ fn schedule_in<T: TimerTask>(
 ) -> Result<Timeout, ScheduleError<T>> {
     let mut task = Some(task);
     let armed = arm(owner, &mut task, deadline, admit);
-    admitted(&owner.home.timer, owner.chunk().internal, armed, task)
+    admitted(&owner.home.timer, owner.chunk.internal, armed, task)
 }
 
 /// The timeout that was armed, or the task that was not. Takes the timeout back if the timer was closed meanwhile.
@@ -123,8 +123,8 @@ fn arm<T: TimerTask>(
     let payload = || Erased::new(task.take().expect("the caller's task"));
     let armed = owner.arm(payload, deadline, runs)?;
     match admit {
-        Admit::DueNow => owner.chunk().announce_due(deadline),
-        _ => owner.chunk().announce_new(deadline),
+        Admit::DueNow => owner.chunk.announce_due(deadline),
+        _ => owner.chunk.announce_new(deadline),
     }
     Some(armed)
 }

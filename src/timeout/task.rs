@@ -186,7 +186,7 @@ impl<T: TimerTask> Stored for T {
 
     #[inline]
     fn run(self, pin: &Pin<Erased>) -> Again<Self> {
-        TimerTask::run(self, &Run::new(pin)).0
+        TimerTask::run(self, &Run(pin)).0
     }
 
     #[inline]
@@ -467,7 +467,7 @@ pub(super) fn is_of<T: TimerTask>(task: &Erased) -> bool {
 
 impl TimerTask for Task {
     fn run(self, run: &Run<'_>) -> Next<Self> {
-        Next(self.0.run(run.pin()).map(|(task, when)| (Task(task), when)))
+        Next(self.0.run(run.0).map(|(task, when)| (Task(task), when)))
     }
 
     fn cancelled(self, timeout: &Timeout) {

@@ -35,7 +35,10 @@ fn is_in(owner: &Owner<Erased>, gate: &Arc<Gate>) -> bool {
 pub(super) fn with_owner<R>(timer: &Link, with: impl FnOnce(&mut Owner<Erased>) -> R) -> Option<R> {
     let done = OWNERS.try_with(|owners| {
         let mut owners = owners.try_borrow_mut().ok()?;
-        Some(with(owners.in_timer(timer)?))
+        if !owners.last.as_ref().is_some_and(|owner| is_in(owner, &timer.gate)) {
+            owners.change_timer(timer)?;
+        }
+        owners.last.as_mut().map(with)
     });
     done.ok().flatten()
 }
@@ -47,15 +50,7 @@ pub(crate) fn home(timer: &Link) -> Arc<Home<Erased>> {
 }
 
 impl Owners {
-    /// The owner in a timer. `None` if the timer is closed, gone, or can have no more chunks.
-    #[inline]
-    fn in_timer(&mut self, timer: &Link) -> Option<&mut Owner<Erased>> {
-        if !self.last.as_ref().is_some_and(|owner| is_in(owner, &timer.gate)) {
-            self.change_timer(timer)?;
-        }
-        self.last.as_mut()
-    }
-
+    /// Makes the owner in a timer the last one. `None` if the timer is closed, gone, or can have no more chunks.
     #[cold]
     #[inline(never)]
     fn change_timer(&mut self, timer: &Link) -> Option<()> {

@@ -84,8 +84,8 @@ impl HashedWheelTimer {
         task: T,
         delay: Duration,
     ) -> Result<Timeout, ScheduleError<T>> {
-        let deadline = self.gate().time.deadline_after(delay);
-        schedule(&self.0.control.timer, task, deadline, Admit::Once)
+        let timer = &self.0.control.timer;
+        schedule(timer, task, timer.gate.time.deadline_after(delay), Admit::Once)
     }
 
     /// Runs `task` once at an instant, like [`new_timeout`](Self::new_timeout). Reads no clock. A
@@ -112,8 +112,8 @@ impl HashedWheelTimer {
         task: T,
         deadline: Instant,
     ) -> Result<Timeout, ScheduleError<T>> {
-        let deadline = self.gate().time.nanos_at(deadline);
-        schedule(&self.0.control.timer, task, deadline, Admit::Once)
+        let timer = &self.0.control.timer;
+        schedule(timer, task, timer.gate.time.nanos_at(deadline), Admit::Once)
     }
 
     /// Runs `task` repeatedly, until its timeout is cancelled, the timer stops, the task panics, or

@@ -163,11 +163,6 @@ impl<M: Copy + PartialEq> Bucket<M> {
 
 /// The bucket of a hashed wheel, which marks rounds.
 impl Bucket<u16> {
-    #[inline]
-    pub(super) fn file_in_round(&mut self, spare: &mut Self, token: Token, round: u64) {
-        self.file(spare, token, round as u16);
-    }
-
     /// Takes out the entries of all rounds up to `last`, in the order of insertion. Entries of
     /// round `first` go to `batch`, the others to `later`. No entry may lie before round `current`.
     pub(super) fn take_rounds(

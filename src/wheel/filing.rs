@@ -51,9 +51,7 @@ impl<W: TokenWheel> Filing<W> {
         let Due { tick, token } = self.pop(now)?;
         tokens.push(token);
         while self.agenda.next_tick() == Some(tick) {
-            let due = self.agenda.pop(&mut self.wheel, now)?;
-            self.entries -= 1;
-            tokens.push(due.token);
+            tokens.push(self.pop(now)?.token);
         }
         Some(tick)
     }

@@ -118,7 +118,7 @@ impl TokenWheel for Ring {
         let tick = tick.max(self.current_tick).min(self.reach());
         let bucket = (tick & self.slot_mask) as usize;
         let Self { buckets, spare, round_shift, .. } = self;
-        buckets[bucket].file_in_round(spare, token, tick >> *round_shift);
+        buckets[bucket].file(spare, token, (tick >> *round_shift) as u16);
         let before = self.earliest.lower(bucket, tick);
         if before != tick && before != NOTHING {
             self.mixed[bucket] = true;

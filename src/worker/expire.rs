@@ -15,18 +15,12 @@
 
 use super::Worker;
 use crate::executor::Job;
-use crate::intake::{Claim, Claimed, DEAD_PER_CHECK, Runner, is_look, locate};
-use crate::timeout::{Erased, run_on_worker};
+use crate::intake::{Claim, Claimed, DEAD_PER_CHECK, Runner, locate};
+use crate::timeout::{Erased, Shared, run_on_worker};
 use crate::wheel::{Exact, Token};
 
 /// The number of timeouts handed over between two reads of the clock.
 const FIRED_PER_CLOCK_READ: u32 = 16;
-
-/// How many timeouts before its claim a slot is prefetched.
-pub(super) const PREFETCHED_AHEAD: usize = 16;
-
-/// A slot at most this far behind the last one is not prefetched.
-const NEIGHBOURS: u32 = 8;
 
 impl<W: Exact> Worker<W> {
     /// Hands over all timeouts that are due at `now`, in the order of ticks.
@@ -65,31 +59,6 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// The next timeout of the present tick, or of the next one up to `tick`. `None` if no more are due.
-    #[inline]
-    fn next_due(&mut self, tick: u64) -> Option<Token> {
-        loop {
-            if let Some(token) = self.due.ahead(PREFETCHED_AHEAD) {
-                self.prefetch(token);
-            }
-            let next = self.due.pop();
-            if next.is_some() {
-                return next;
-            }
-            if self.look_on(tick) {
-                continue;
-            }
-            // Once the tick is over, a burst yields to the other due timeouts.
-            if self.shared().due_turn.is_made() && self.tick_now() <= tick {
-                self.shared().due_turn.begin();
-                self.take_in(tick);
-            }
-            if !self.begin_tick(tick) {
-                return None;
-            }
-        }
-    }
-
     /// Files the token of a timeout that was pushed back. If the timeout is not Filed, files its chunk.
     fn file_later(&mut self, token: Token, deadline: u64, filed: bool) {
         let token =
@@ -97,19 +66,6 @@ impl<W: Exact> Worker<W> {
         if let Some(token) = token {
             let later = self.gate().scale.tick_not_before(deadline);
             self.filing.insert_in_pass(later, token, self.last_pass);
-        }
-    }
-
-    /// Prefetches the memory that the run of a token's timeout will use. Neighbours of the last slot are
-    /// left to the processor, which recognizes a sequence by itself.
-    #[inline]
-    pub(super) fn prefetch(&mut self, token: Token) {
-        let last = std::mem::replace(&mut self.prefetched, token.index);
-        if token.index.wrapping_sub(last) <= NEIGHBOURS {
-            return;
-        }
-        if let Some((chunk, offset)) = self.chunks.chunk(token).filter(|_| !is_look(token)) {
-            chunk.prefetch(offset);
         }
     }
 
@@ -122,10 +78,13 @@ impl<W: Exact> Worker<W> {
         };
         let claim = chunk.claim(offset, token.version, due.start);
         if matches!(claim, Claim::Due(_)) {
-            if !chunk.internal {
-                control.shared.gate.ended(1); // first, so whoever sees it ended also sees the freed permit
+            let Shared { gate, counts, .. } = &**control.shared;
+            if chunk.internal {
+                counts.internals.expired.add_shared(1);
+            } else {
+                gate.ended(1); // first, so whoever sees it ended also sees the freed permit
+                counts.by_worker.expired.add(1);
             }
-            control.shared.counts.claimed(chunk.internal);
         }
         claim
     }

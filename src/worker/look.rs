@@ -1,4 +1,5 @@
-//! Look: takes in the pending queue, and says of each new timeout whether it is due, near or far.
+//! Look: takes in the pending queue, says of each new timeout whether it is due, near or far, and gives out the tokens of
+//! those that are due, tick by tick (`next_due`).
 //!
 //! The pending queue says by when the worker must look at which chunk (see `intake/pending`). The chunk is
 //! filed in the wheel under that time, as a timeout is. At a look, each New timeout of the chunk is one of these:
@@ -14,8 +15,7 @@
 //! filed leaves no dead entry.
 
 use super::Worker;
-use super::expire::PREFETCHED_AHEAD;
-use crate::intake::{SLOTS, locate, version_of};
+use crate::intake::{SLOTS, is_look, locate, version_of};
 use crate::time::tick::NEVER;
 use crate::wheel::{Exact, Token};
 
@@ -31,6 +31,12 @@ const FEW: usize = 12;
 
 /// The number of tokens for which the worker keeps memory between ticks.
 const TOKENS_KEPT: usize = 1 << 10;
+
+/// How many timeouts before its claim a slot is prefetched.
+const PREFETCHED_AHEAD: usize = 16;
+
+/// A slot at most this far behind the last one is not prefetched.
+const NEIGHBOURS: u32 = 8;
 
 /// What the looks of one pass share.
 #[derive(Default)]
@@ -63,12 +69,38 @@ impl<W: Exact> Worker<W> {
         }
     }
 
+    /// The next timeout of the present tick, or of the next one up to `tick`. `None` if no more are due.
+    #[inline]
+    pub(super) fn next_due(&mut self, tick: u64) -> Option<Token> {
+        loop {
+            if let Some(token) = self.due.ahead(PREFETCHED_AHEAD) {
+                self.prefetch(token);
+            }
+            let next = self.due.pop();
+            if next.is_some() {
+                return next;
+            }
+            if self.look_on(tick) {
+                continue;
+            }
+            // Once the tick is over, a burst yields to the other due timeouts.
+            if self.shared().due_turn.is_made() && self.tick_now() <= tick {
+                self.shared().due_turn.begin();
+                self.take_in(tick);
+            }
+            if !self.begin_tick(tick) {
+                return None;
+            }
+        }
+    }
+
     /// Puts the timeouts of the next tick up to `tick_now` into the tick's queue. False if nothing is due.
     #[inline(never)]
     pub(super) fn begin_tick(&mut self, tick_now: u64) -> bool {
         let mut tokens = std::mem::take(&mut self.look.tokens);
         let tick = self.filing.take_tick(tick_now, &mut tokens);
-        self.due.begin(self.control.shared.gate.scale.start_of(tick.unwrap_or_default()));
+        self.due.start = self.gate().scale.start_of(tick.unwrap_or_default());
+        self.due.sources.clear(); // all were taken
         for (at, &token) in tokens.iter().enumerate() {
             if let Some(&ahead) = tokens.get(at + PREFETCHED_AHEAD) {
                 self.prefetch(ahead);
@@ -93,6 +125,19 @@ impl<W: Exact> Worker<W> {
         }
         self.due.group.sort();
         !self.due.group.is_done() || !self.due.sources.is_done()
+    }
+
+    /// Prefetches the memory that the run of a token's timeout will use. Neighbours of the last slot are
+    /// left to the processor, which recognizes a sequence by itself.
+    #[inline]
+    fn prefetch(&mut self, token: Token) {
+        let last = std::mem::replace(&mut self.prefetched, token.index);
+        if token.index.wrapping_sub(last) <= NEIGHBOURS {
+            return;
+        }
+        if let Some((chunk, offset)) = self.chunks.chunk(token).filter(|_| !is_look(token)) {
+            chunk.prefetch(offset);
+        }
     }
 
     /// Looks at a chunk in the present tick: what is due goes to the tick's queue, what is near is remembered for

@@ -1,16 +1,18 @@
 //! The worker: one thread that looks for new timeouts, expires those that are due, sweeps, and sleeps until
 //! the next tick in which something may be due.
 //!
-//! The worker owns the wheel. Other threads meet it in the slots (`intake/slot`), the pending queue (`intake/pending`),
-//! the alarm that wakes it (`intake/alarm`), the requests and times of `intake/shared`, the table and the pools of chunks,
-//! and the end of the timer (`end`). The protocol of each is at the head of its file. On the system's clock, the worker
-//! waits for no lock before its end: if another thread has one, it tries again later. It waits for another thread only if
-//! it pops from a pool of chunks while that thread's push to the same place is in progress.
+//! The worker owns the wheel. Other threads meet it in the slots (`intake/slot`), the pending queue
+//! (`intake/pending`), the alarm that wakes it (`intake/alarm`), the requests and times of `intake/shared`, the table
+//! and the pools of chunks, and the end of the timer (`end`). The protocol of each is at the head of its file. On the
+//! system's clock, the worker waits for no lock before its end: if another thread has one, it tries again later. It
+//! waits for another thread only if it pops from a pool of chunks while that thread's push to the same place is in
+//! progress.
 //!
 //! A *pass* is one turn of the loop in `Worker::run`. `run_thread` is the thread from its start to its end.
 //!
 //! - `chunks`: the chunks of the timer, and by when the worker looks at each
-//! - `look`: takes in the pending queue, looks at chunks for due timeouts, and files near ones in the wheel
+//! - `look`: takes in the pending queue, looks at chunks for due timeouts, gives these out, and files near ones in the
+//!   wheel
 //! - `tick_queue`: the due timeouts of one tick, in the order of scheduling
 //! - `expire`: hands due timeouts to the executor
 //! - `sweep_and_release`: sweeps dead entries out of the wheel, and releases vacant chunks
@@ -125,13 +127,14 @@ impl<W: Exact> Worker<W> {
             let request = self.request_to_catch_up();
             self.blind = false;
             let now = self.now();
-            self.gate().raise_floor(now);
+            let tick = self.gate().scale.tick_at(now);
+            self.gate().raise_floor(tick);
             // Pairs with the fence after the push of an entry: this pass finds a timeout that another thread
             // announces meanwhile, or that thread reads a clock that shows at least `now`. Without this,
             // a clock that stands still after passing a deadline could cause no further pass.
             fence(Ordering::SeqCst);
             self.look.first = self.filing.current_tick();
-            self.take_in(self.gate().scale.tick_at(now));
+            self.take_in(tick);
             self.expire(now);
             self.file_near();
             let cleans = self.release() | self.sweep();

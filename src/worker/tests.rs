@@ -67,7 +67,7 @@ impl Producer {
         let deadline = tick * TICK;
         let armed = self.owner.arm(|| Erased::new(task), deadline, Runs::MayGoOn);
         let armed = armed.expect("there is room");
-        let chunk = self.owner.chunk().clone();
+        let chunk = self.owner.chunk.clone();
         chunk.announce_new(deadline);
         self.scheduled.push((chunk, armed.offset()));
         self.handles.push(Timeout::from(armed));

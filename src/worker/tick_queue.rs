@@ -79,13 +79,6 @@ impl TickQueue {
         self.group.list.get(self.group.taken + distance).map(|item| item.token)
     }
 
-    /// Begins the tick that starts at this time. All timeouts of the last one were taken.
-    pub(super) fn begin(&mut self, start: u64) {
-        self.start = start;
-        self.sources.clear();
-        self.group.clear();
-    }
-
     /// Takes the next chunk to look at for this group. Adds the timeouts before it. `None` if the group is
     /// complete: the next source is a chunk, and stands after the group's last timeout.
     pub(super) fn next_look(&mut self) -> Option<Token> {

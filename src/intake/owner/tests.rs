@@ -122,7 +122,7 @@ fn rule_04_a_dropped_owner_leaves_its_slots_to_the_next() {
     let mut producer = Producer::new();
     let places = producer.arm(3);
     producer.owner = Owner::enter(&producer.shared).expect("there is room");
-    assert_ne!(producer.owner.chunk().id, places[0].0.id, "the first owner still existed");
+    assert_ne!(producer.owner.chunk.id, places[0].0.id, "the first owner still existed");
     producer.owner = Owner::enter(&producer.shared).expect("there is room");
     let more = producer.arm(SLOTS - 3);
     assert_eq!(distinct(&indices(&[places.clone(), more].concat())), SLOTS);

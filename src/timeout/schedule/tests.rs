@@ -76,13 +76,13 @@ fn rule_01_a_timeout_armed_in_a_closed_timer_is_taken_back() {
         shared.gate.close();
         let (offset, timeout) = (armed.offset(), Timeout::from(armed));
         match admit {
-            Admit::DueNow => owner.chunk().announce_due(DUE),
-            _ => owner.chunk().announce_new(DUE),
+            Admit::DueNow => owner.chunk.announce_due(DUE),
+            _ => owner.chunk.announce_new(DUE),
         }
         let refused = take_back::<fn()>(timeout);
         assert_eq!(refused.unwrap_err().reason(), RefusalReason::Stopped);
         assert_eq!(rejected(&shared), (1, 0));
-        assert_eq!(owner.chunk().slot(offset).phase(), Phase::Free);
+        assert_eq!(owner.chunk.slot(offset).phase(), Phase::Free);
     }
 }
 
@@ -109,7 +109,7 @@ fn rule_01_a_timeout_that_has_run_is_not_refused() {
     let mut owner = Owner::enter(&shared).expect("there is room");
     let armed =
         owner.arm(|| Erased::new((|| ()) as fn()), DUE, Runs::MayGoOn).expect("there is room");
-    owner.chunk().announce_new(DUE);
+    owner.chunk.announce_new(DUE);
     let timeout = Timeout::from(armed);
     let (_, version) = timeout.pin().slot().file().expect("the slot is New");
     let claim = timeout.pin().claim(version, DUE);
@@ -273,5 +273,5 @@ fn no_thread_gets_a_chunk_of_internal_timeouts() {
     let timer = timer();
     schedule_internal(&timer, &Arc::new(())).expect("the timer is open").cancel();
     timer.1.end();
-    assert!(Owner::<Erased>::enter(&timer.0).is_some_and(|owner| !owner.chunk().internal));
+    assert!(Owner::<Erased>::enter(&timer.0).is_some_and(|owner| !owner.chunk.internal));
 }

@@ -37,7 +37,7 @@ fn rule_04_an_empty_bucket_keeps_no_memory_and_the_spare_little() {
 #[test]
 fn rule_04_a_bucket_that_was_almost_emptied_keeps_little_memory() {
     let (mut bucket, mut spare) = (filled(), Bucket::default());
-    bucket.file_in_round(&mut spare, Token { index: 0, version: 0 }, 8);
+    bucket.file(&mut spare, Token { index: 0, version: 0 }, 8);
     bucket.take_rounds(&mut spare, 7, (7, 7), &mut filled(), |_, _| ());
     assert_eq!((bucket.len(), spare.entries.capacity()), (1, 0));
     assert!(bucket.entries.capacity() <= 4);

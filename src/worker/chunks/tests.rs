@@ -84,7 +84,7 @@ fn an_owner_announces_only_what_is_sooner() {
     }
     for falls in 0..2 {
         (0..5).for_each(|n| _ = producer.arm_at(DUE - 8 * (5 * falls + n)));
-        producer.owner.chunk().announce_moved(DUE - 8 * (5 * falls + 5));
+        producer.owner.chunk.announce_moved(DUE - 8 * (5 * falls + 5));
         assert_eq!((worker.take_in(&producer), worker.next()), (1, DUE - 8 * (5 * falls + 5)));
     }
 }
