@@ -84,9 +84,10 @@ pub fn draw_headline(results: &Results, file: &Path) -> io::Result<()> {
     let Some(mut panel) = Panel::of(results, work, Plot::Bars("max_ms"), head) else {
         return Ok(());
     };
+    panel.rows.iter_mut().for_each(|row| row.rival = row.rival.split('-').next().unwrap());
     panel.scale = Scale::linear(panel.rows.iter().flat_map(Row::values).fold(1.0, f64::max));
-    let title = "A heartbeat of 5 ms while 16 threads schedule and cancel";
-    save(&[panel], title, "the latest beat of 3 s; less is better; two processors", file)
+    let title = "A 5 ms heartbeat while 16 threads schedule and cancel";
+    save(&[panel], title, "worst delay in 3 s; less is better; two processors", file)
 }
 
 fn save(panels: &[Panel<'_>], title: &str, note: &str, file: &Path) -> io::Result<()> {
