@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         if missed < MOST_MISSED { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
     // A beat is due 100 ms after the last one was due. Late beats are not made up for.
-    let period = Period::fixed_rate(Duration::from_millis(100)).missed(MissedTickBehavior::Skip);
+    let period = Period::fixed_rate_with(Duration::from_millis(100), MissedTickBehavior::Skip);
     timer.new_periodic(beat, period)?;
 
     thread::spawn(move || {

@@ -299,7 +299,7 @@ fn rule_04_a_timeout_that_repeats_allocates_nothing() {
             runs += 1;
             held[runs as usize % 5] += 1;
         };
-        let period = Period::fixed_rate(ms(100)).missed(MissedTickBehavior::Burst);
+        let period = Period::fixed_rate_with(ms(100), MissedTickBehavior::Burst);
         timer.new_periodic(task, period).unwrap();
         clock.advance(ms(100) * 50);
         let allocations = fewest_allocations(|| clock.advance(ms(100) * RUNS));

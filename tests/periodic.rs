@@ -63,7 +63,7 @@ fn missed_runs_burst_delay_or_skip() {
         (MissedTickBehavior::Skip, 1, [1200, 1500]),
     ] {
         let (timer, clock) = manual();
-        let (_timeout, runs) = noting(&timer, &clock, Period::fixed_rate(ms(300)).missed(missed));
+        let (_timeout, runs) = noting(&timer, &clock, Period::fixed_rate_with(ms(300), missed));
         clock.advance(ms(1000));
         assert_eq!(runs.take(), vec![1000; in_jump], "{missed:?}");
         (0..6).for_each(|_| clock.advance(TICK));
@@ -77,7 +77,7 @@ fn missed_runs_burst_delay_or_skip() {
 fn a_late_run_delays_the_next_only_if_that_is_missed() {
     for (run_at, next_at) in [(500, 600), (600, 900), (700, 1000)] {
         let (timer, clock) = manual();
-        let period = Period::fixed_rate(ms(300)).missed(MissedTickBehavior::Delay);
+        let period = Period::fixed_rate_with(ms(300), MissedTickBehavior::Delay);
         let (_timeout, runs) = noting(&timer, &clock, period);
         clock.advance(ms(run_at)); // the run of 300
         assert_eq!(runs.take(), [u128::from(run_at)]);
@@ -110,7 +110,7 @@ fn a_run_may_cancel_its_own_series() {
     let (runs, slot) = (Record::new(), own.clone());
     let record = runs.clone();
     let task = move || record.push(slot.lock().unwrap().as_ref().unwrap().cancel());
-    let period = Period::fixed_rate(TICK).missed(MissedTickBehavior::Burst);
+    let period = Period::fixed_rate_with(TICK, MissedTickBehavior::Burst);
     *own.lock().unwrap() = Some(timer.new_periodic(task, period).unwrap());
     clock.advance(TICK * 5); // a burst of five is due
     assert_eq!(runs.take(), [true], "no run after the cancel");
@@ -179,7 +179,7 @@ fn a_period_of_zero_is_an_error_with_the_task() {
 fn rule_10_a_period_of_ever_waits_after_its_first_run() {
     let (timer, clock) = manual();
     let rates = [MissedTickBehavior::Burst, MissedTickBehavior::Delay, MissedTickBehavior::Skip]
-        .map(|missed| Period::fixed_rate(Duration::MAX).missed(missed));
+        .map(|missed| Period::fixed_rate_with(Duration::MAX, missed));
     for period in [rates[0], rates[1], rates[2], Period::fixed_delay(Duration::MAX)] {
         let never = timer.new_periodic(|| (), period).unwrap();
         let runs = Record::new();

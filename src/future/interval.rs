@@ -2,7 +2,7 @@
 
 use super::sleep::Sleep;
 use crate::time::tick::NEVER;
-use crate::timeout::{MissedTickBehavior, Period};
+use crate::timeout::Period;
 use crate::timer::HashedWheelTimer;
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
@@ -35,9 +35,8 @@ impl HashedWheelTimer {
     ///
     /// let timer = HashedWheelTimer::builder().tick_duration(Duration::from_millis(1)).build()?;
     /// let every = Duration::from_millis(5);
-    /// let at_once = Period::fixed_rate(every)
-    ///     .initial_delay(Duration::ZERO)
-    ///     .missed(MissedTickBehavior::Skip);
+    /// let at_once = Period::fixed_rate_with(every, MissedTickBehavior::Skip)
+    ///     .initial_delay(Duration::ZERO);
     /// let mut ticks = timer.interval(at_once)?;
     /// let first = ticks.tick().await.expect("the timer runs");
     /// let second = ticks.tick().await.expect("the timer runs");
@@ -163,30 +162,22 @@ impl Interval {
         self.sleep.deadline()
     }
 
-    /// The period.
-    pub fn period(&self) -> Period {
-        self.period
-    }
-
-    /// Changes how missed ticks are handled, from the next tick on. Has no effect on a fixed delay, which misses
-    /// none. [`period`](Self::period) says what is set.
+    /// The period, and how missed ticks are handled.
     ///
     /// # Examples
     ///
     /// ```
     /// # use std::time::Duration;
     /// # let timer = wheelwork::HashedWheelTimer::new()?;
-    /// use wheelwork::MissedTickBehavior;
+    /// use wheelwork::{MissedTickBehavior, Period};
     ///
-    /// let mut ticks = timer.interval(Duration::from_secs(60))?;
-    /// ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    /// let period = ticks.period();
-    /// assert_eq!(period.every(), Duration::from_secs(60));
-    /// assert_eq!(period.missed_tick_behavior(), Some(MissedTickBehavior::Skip));
+    /// let every_minute = Period::fixed_rate_with(Duration::from_secs(60), MissedTickBehavior::Skip);
+    /// let ticks = timer.interval(every_minute)?;
+    /// assert_eq!(ticks.period(), every_minute);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn set_missed_tick_behavior(&mut self, behavior: MissedTickBehavior) {
-        self.period = self.period.missed(behavior);
+    pub fn period(&self) -> Period {
+        self.period
     }
 
     /// Moves the next tick to now: it is ready at the next poll, and a task that waits is woken. The following ticks

@@ -22,9 +22,8 @@ use std::time::{Duration, Instant};
 /// use wheelwork::{HashedWheelTimer, MissedTickBehavior, Period};
 ///
 /// let timer = HashedWheelTimer::new()?;
-/// let every_second = Period::fixed_rate(Duration::from_secs(1))
-///     .initial_delay(Duration::ZERO)
-///     .missed(MissedTickBehavior::Skip);
+/// let every_second = Period::fixed_rate_with(Duration::from_secs(1), MissedTickBehavior::Skip)
+///     .initial_delay(Duration::ZERO);
 /// let heartbeat = timer.new_periodic(|| println!("still here"), every_second)?;
 /// assert!(heartbeat.cancel());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -51,7 +50,7 @@ pub struct Period {
 ///     let clock = ManualClock::new();
 ///     let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
 ///     let second = Duration::from_secs(1);
-///     timer.new_periodic(|| (), Period::fixed_rate(second).missed(behavior))?;
+///     timer.new_periodic(|| (), Period::fixed_rate_with(second, behavior))?;
 ///     clock.advance(5 * second); // a stall
 ///     Ok::<_, Box<dyn std::error::Error>>(timer.metrics().expired)
 /// };
@@ -97,12 +96,18 @@ impl Default for MissedTickBehavior {
 }
 
 impl Period {
-    /// Each run is due one period after the last one was *due*.
+    /// Each run is due one period after the last one was *due*. Missed runs are handled by the default of
+    /// [`MissedTickBehavior`].
     pub fn fixed_rate(every: Duration) -> Self {
-        Self { every, initial_delay: None, missed: Some(MissedTickBehavior::default()) }
+        Self::fixed_rate_with(every, MissedTickBehavior::default())
     }
 
-    /// Each run is due one period after the last one has *ended*.
+    /// Like [`fixed_rate`](Self::fixed_rate), and says how missed runs are handled.
+    pub fn fixed_rate_with(every: Duration, missed: MissedTickBehavior) -> Self {
+        Self { every, initial_delay: None, missed: Some(missed) }
+    }
+
+    /// Each run is due one period after the last one has *ended*. So it misses none.
     ///
     /// # Examples
     ///
@@ -129,11 +134,6 @@ impl Period {
         Self { initial_delay: Some(delay), ..self }
     }
 
-    /// Sets how missed runs are handled. Has no effect on a fixed delay, which misses none.
-    pub fn missed(self, behavior: MissedTickBehavior) -> Self {
-        Self { missed: self.missed.map(|_| behavior), ..self }
-    }
-
     /// The time from one run to the next.
     ///
     /// # Examples
@@ -142,7 +142,7 @@ impl Period {
     /// # use std::time::Duration;
     /// use wheelwork::{MissedTickBehavior, Period};
     ///
-    /// let period = Period::fixed_rate(Duration::from_secs(1)).missed(MissedTickBehavior::Skip);
+    /// let period = Period::fixed_rate_with(Duration::from_secs(1), MissedTickBehavior::Skip);
     /// assert_eq!(period.every(), Duration::from_secs(1));
     /// assert_eq!(period.missed_tick_behavior(), Some(MissedTickBehavior::Skip));
     /// ```

@@ -73,7 +73,7 @@ fn another_first_tick() {
 
 #[test]
 fn missed_ticks_are_handled_as_the_period_says() {
-    let rate = |missed| Ticks::of(Period::fixed_rate(SECOND).missed(missed));
+    let rate = |missed| Ticks::of(Period::fixed_rate_with(SECOND, missed));
     let mut burst = rate(MissedTickBehavior::Burst);
     assert_eq!(burst.after(ms(3500)), [1000, 2000, 3000]);
     assert_eq!(burst.after(ms(500)), [4000]);
@@ -89,7 +89,7 @@ fn missed_ticks_are_handled_as_the_period_says() {
 /// The slack is the timer's tick, here 100 ms and 1 ms, but at least 5 ms. tokio's is 5 ms.
 #[test]
 fn a_delayed_interval_counts_from_a_tick_that_is_taken_late() {
-    let period = Period::fixed_rate(ms(300)).missed(MissedTickBehavior::Delay);
+    let period = Period::fixed_rate_with(ms(300), MissedTickBehavior::Delay);
     let next = |tick: u64, taken: u64| {
         let timer = manual_with(HashedWheelTimer::builder().tick_duration(ms(tick)));
         let mut ticks = Ticks::on(timer, period);
@@ -191,17 +191,11 @@ fn a_reset_to_now_wakes_and_the_schedule_counts_from_it() {
 }
 
 #[test]
-fn the_treatment_of_missed_ticks_can_change() {
-    let (timer, clock) = manual();
-    let alarm = Alarm::new();
-    let mut interval = timer.interval(SECOND).unwrap();
-    clock.advance(ms(3500));
-    assert!(interval.poll_tick(&mut alarm.context()).is_ready());
-    assert!(interval.next_tick() < timer.now(), "a burst");
-    interval.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    assert!(interval.poll_tick(&mut alarm.context()).is_ready());
-    assert_eq!(interval.next_tick(), timer.now() + ms(500));
-    let period = interval.period();
+fn an_interval_shows_how_missed_ticks_are_handled() {
+    let (timer, _clock) = manual();
+    let skips = Period::fixed_rate_with(SECOND, MissedTickBehavior::Skip);
+    let period = timer.interval(skips).unwrap().period();
+    assert_eq!((period.every(), period), (SECOND, skips));
     assert_eq!(period.missed_tick_behavior(), Some(MissedTickBehavior::Skip));
     assert_eq!(Period::fixed_delay(SECOND).missed_tick_behavior(), None);
 }

@@ -173,11 +173,11 @@ fn next_tick(due: u64, now: u64, every: u64, cadence: Cadence) -> u64 {
 }
 
 fn period(every: u64, cadence: Cadence) -> Period {
-    let rate = Period::fixed_rate(ms(every));
+    let rate = |missed| Period::fixed_rate_with(ms(every), missed);
     match cadence {
-        Cadence::Burst => rate.missed(MissedTickBehavior::Burst),
-        Cadence::Delay => rate.missed(MissedTickBehavior::Delay),
-        Cadence::Skip => rate.missed(MissedTickBehavior::Skip),
+        Cadence::Burst => rate(MissedTickBehavior::Burst),
+        Cadence::Delay => rate(MissedTickBehavior::Delay),
+        Cadence::Skip => rate(MissedTickBehavior::Skip),
         Cadence::AfterEach => Period::fixed_delay(ms(every)),
     }
 }

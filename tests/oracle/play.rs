@@ -136,7 +136,7 @@ impl Player {
         let Some(timer) = world.timer() else { return world.see(Event::NoTimer) };
         let (id, token) = world.announce();
         let every = Duration::from_nanos(series.every);
-        let rate = |behavior| Period::fixed_rate(every).missed(behavior);
+        let rate = |behavior| Period::fixed_rate_with(every, behavior);
         let mut period = match series.cadence {
             Cadence::Burst => rate(MissedTickBehavior::Burst),
             Cadence::Delay => rate(MissedTickBehavior::Delay),

@@ -220,7 +220,7 @@ const REPEATS: [(&str, Repeats); 4] = [
     ("a fixed delay", |timer, task| periodic(timer, task, Period::fixed_delay(TICK))),
     ("a fixed rate", |timer, task| periodic(timer, task, Period::fixed_rate(TICK))),
     ("a fixed rate that skips", |timer, task| {
-        periodic(timer, task, Period::fixed_rate(TICK).missed(MissedTickBehavior::Skip))
+        periodic(timer, task, Period::fixed_rate_with(TICK, MissedTickBehavior::Skip))
     }),
 ];
 

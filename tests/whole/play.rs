@@ -246,7 +246,7 @@ pub fn schedule(
         let every = ledger.ring.tick * (1 + random.below(5) as u32);
         let missed =
             [MissedTickBehavior::Burst, MissedTickBehavior::Delay, MissedTickBehavior::Skip];
-        let period = Period::fixed_rate(every).missed(missed[random.below(3) as usize]);
+        let period = Period::fixed_rate_with(every, missed[random.below(3) as usize]);
         let scheduled =
             timer.new_periodic(periodic(world, &entry, runs, every), period.initial_delay(delay));
         scheduled.map_err(|error| {
