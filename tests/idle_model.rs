@@ -14,7 +14,7 @@ const KINDS: [IdleKind; 5] =
 const WAITING_WRITE: usize = 3;
 const AGE: usize = 4;
 
-/// By kind. The grace after the age is as long as the age.
+/// By kind; 0 is off. The grace after the age is as long as the age.
 type Durations = [u64; 5];
 
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn policy(durations: Durations) -> IdlePolicy {
-    let [reader, writer, all, waiting, age] = durations.map(ms);
+    let [reader, writer, all, waiting, age] = durations.map(|after| (after > 0).then(|| ms(after)));
     IdlePolicy::new()
         .reader(reader)
         .writer(writer)

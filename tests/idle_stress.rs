@@ -80,7 +80,8 @@ fn rule_01_each_connection_ends_once_under_any_mix() {
             let at = random.below(watches.len().max(1) as u64) as usize;
             match (random.below(6), watches.get(at)) {
                 (0, _) | (_, None) => {
-                    let policy = IdlePolicy::new().both(ms(random.below(30))).jitter(ms(5));
+                    let after = (random.below(30) > 0).then(|| ms(random.below(30)));
+                    let policy = IdlePolicy::new().both(after).jitter(ms(5));
                     watches.push(idle.watch((), &policy).unwrap());
                 }
                 (1, Some(_)) if watches.len() > 50 => drop(watches.swap_remove(at)),

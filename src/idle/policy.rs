@@ -8,8 +8,9 @@ use std::time::Duration;
 
 /// How long a connection may be silent, and how old it may be, before it is reported.
 ///
-/// A duration of zero, the default, turns its kind off. [`Duration::MAX`] never passes. Clones
-/// share one allocation, so make a policy once and watch many connections with it.
+/// Every kind is off by default, and `None` turns it off again. [`Duration::ZERO`] means now: the connection is reported
+/// in each tick without a touch. [`Duration::MAX`] never passes. Clones share one allocation, so make a policy once and
+/// watch many connections with it.
 ///
 /// # Examples
 ///
@@ -29,10 +30,10 @@ pub struct IdlePolicy(Arc<Limits>);
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// The duration of each kind in nanoseconds; 0 is off.
-    after: [u64; IdleKind::LIMITED.len()],
-    /// From the report of the age to the next one; 0 is none.
-    grace: u64,
+    /// The duration of each kind in nanoseconds.
+    after: [Option<u64>; IdleKind::LIMITED.len()],
+    /// From the report of the age to the next one.
+    grace: Option<u64>,
     jitter: u64,
 }
 
@@ -42,37 +43,36 @@ impl IdlePolicy {
         Self::default()
     }
 
-    /// Reports a connection that had no reads for `after`. Zero turns it off.
-    pub fn reader(self, after: Duration) -> Self {
-        self.with(|limits| limits.after[IdleKind::Reader as usize] = nanos(after))
+    /// Reports a connection that had no reads for `after`.
+    pub fn reader(self, after: impl Into<Option<Duration>>) -> Self {
+        self.limit(IdleKind::Reader, after.into())
     }
 
-    /// Reports a connection that had no writes for `after`. Zero turns it off.
-    pub fn writer(self, after: Duration) -> Self {
-        self.with(|limits| limits.after[IdleKind::Writer as usize] = nanos(after))
+    /// Reports a connection that had no writes for `after`.
+    pub fn writer(self, after: impl Into<Option<Duration>>) -> Self {
+        self.limit(IdleKind::Writer, after.into())
     }
 
     /// Reports a connection whose both directions were silent: it had neither reads nor writes for `after`. This is a
-    /// third duration: it does not replace those of [`reader`](Self::reader) and [`writer`](Self::writer). Zero turns
-    /// it off.
-    pub fn both(self, after: Duration) -> Self {
-        self.with(|limits| limits.after[IdleKind::Both as usize] = nanos(after))
+    /// third duration: it does not replace those of [`reader`](Self::reader) and [`writer`](Self::writer).
+    pub fn both(self, after: impl Into<Option<Duration>>) -> Self {
+        self.limit(IdleKind::Both, after.into())
     }
 
     /// Reports a connection whose write has waited for `after` without progress: the peer does not read. The system hides
-    /// some progress: see [`Outgoing`](super::Outgoing). It never reports one that has nothing to write. Zero turns it
-    /// off. An [`IdleStream`](super::IdleStream) knows when a write waits; without one, call
+    /// some progress: see [`Outgoing`](super::Outgoing). It never reports one that has nothing to write.
+    /// An [`IdleStream`](super::IdleStream) knows when a write waits; without one, call
     /// [`Watch::record_waiting_write`](super::Watch::record_waiting_write).
     ///
     /// If a policy turns it on that [`set_policy`](super::Watch::set_policy) brings, a write that waits already
     /// counts from its next attempt.
-    pub fn waiting_write(self, after: Duration) -> Self {
-        self.with(|limits| limits.after[IdleKind::WaitingWrite as usize] = nanos(after))
+    pub fn waiting_write(self, after: impl Into<Option<Duration>>) -> Self {
+        self.limit(IdleKind::WaitingWrite, after.into())
     }
 
     /// Reports a connection at the age `after`, busy or paused as it may be, and once more after each `grace`. With no
     /// grace, it is reported once. The age counts from [`watch`](super::IdleTimeouts::watch), or from the first
-    /// change of the policy that turns it on. Zero turns it off. No [scale](super::IdleTimeouts::scale) applies.
+    /// change of the policy that turns it on. No [scale](super::IdleTimeouts::scale) applies.
     ///
     /// At the first report, a server ends the connection softly: it takes no new request. At the next one, it closes
     /// it. An [`IdleStream`](super::IdleStream) fails from the first report on unless it is paused, and from the second
@@ -99,12 +99,13 @@ impl IdlePolicy {
     /// # drop(watch);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn max_age(self, after: Duration, grace: impl Into<Option<Duration>>) -> Self {
-        let grace = grace.into().map_or(0, |grace| nanos(grace).max(1));
-        self.with(|limits| {
-            limits.after[IdleKind::Age as usize] = nanos(after);
-            limits.grace = grace;
-        })
+    pub fn max_age(
+        self,
+        after: impl Into<Option<Duration>>,
+        grace: impl Into<Option<Duration>>,
+    ) -> Self {
+        let grace = grace.into().map(nanos);
+        self.limit(IdleKind::Age, after.into()).with(|limits| limits.grace = grace)
     }
 
     /// Adds a fixed per-connection delay of up to `most` to all durations but the grace, so that connections
@@ -132,6 +133,10 @@ impl IdlePolicy {
         self.with(|limits| limits.jitter = nanos(most))
     }
 
+    fn limit(self, kind: IdleKind, after: Option<Duration>) -> Self {
+        self.with(|limits| limits.after[kind as usize] = after.map(nanos))
+    }
+
     fn with(mut self, change: impl FnOnce(&mut Limits)) -> Self {
         change(Arc::make_mut(&mut self.0));
         self
@@ -145,17 +150,17 @@ impl IdlePolicy {
 impl Limits {
     /// Whether the kind is on.
     pub(super) fn has(&self, kind: IdleKind) -> bool {
-        self.after.get(kind as usize).is_some_and(|&after| after != 0)
+        self.after.get(kind as usize).is_some_and(Option::is_some)
     }
 
     /// From the report of the age to the next one. `None` if the age is off, or reported once.
     pub(super) fn grace(&self) -> Option<u64> {
-        Some(self.grace).filter(|&grace| grace != 0 && self.has(IdleKind::Age))
+        self.grace.filter(|_| self.has(IdleKind::Age)).map(|grace| grace.max(1))
     }
 
     /// The duration for one connection, with its jitter and the scale. `None` if the kind is off.
     pub(super) fn after(&self, kind: IdleKind, jitter_share: u32, scale: Scale) -> Option<u64> {
-        let after = *self.after.get(kind as usize).filter(|&&after| after != 0)?;
+        let after = (*self.after.get(kind as usize)?)?;
         let share = (u128::from(self.jitter) * u128::from(jitter_share)) >> u32::BITS;
         let scale = if kind == IdleKind::Age { Scale::ONE } else { scale };
         Some(scale.apply(after.saturating_add(share as u64)).max(1))
@@ -180,7 +185,7 @@ impl Scale {
 impl fmt::Debug for IdlePolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Limits { after, grace, jitter } = *self.limits();
-        let duration = |nanos| Some(nanos).filter(|&nanos| nanos != 0).map(Duration::from_nanos);
+        let duration = |nanos: Option<u64>| nanos.map(Duration::from_nanos);
         let mut out = f.debug_struct("IdlePolicy");
         for kind in IdleKind::LIMITED {
             out.field(kind.name(), &duration(after[kind as usize]));

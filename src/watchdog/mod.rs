@@ -157,7 +157,7 @@ impl Watchdog {
     ///
     /// It is reported once it has not been fed for `limit`: never earlier, and later by less than a tick, plus
     /// scheduling. [`Duration::MAX`] never passes. With a limit shorter than a tick, it is reported in each tick
-    /// before which it was not fed within the limit. Zero is such a limit: it does not turn the watching off.
+    /// before which it was not fed within the limit. [`Duration::ZERO`] is such a limit.
     /// A report that is due while a recovery is being told is left out.
     ///
     /// **Stalls.** If the worker itself is stalled, for example in a stopped process, so may be the thing. However
@@ -183,8 +183,7 @@ impl Watchdog {
         });
         let silence = Silence::new(limit, self.shared.timer.tick_duration());
         let entry = Entry { stall: stall.clone(), silence };
-        let watch =
-            self.idle.watch(entry, &IdlePolicy::new().reader(Silence::quarter_of(limit)))?;
+        let watch = self.idle.watch(entry, &IdlePolicy::new().reader(limit / 4))?;
         Ok(Watched { watch, stall, shared: self.shared.clone() })
     }
 

@@ -23,7 +23,7 @@ pub(super) struct Silence {
 
 impl Silence {
     pub(super) fn new(limit: Duration, tick: Duration) -> Self {
-        let quarter = nanos(Self::quarter_of(limit));
+        let quarter = nanos(limit / 4);
         Self {
             limit: nanos(limit).max(1),
             quarter,
@@ -31,11 +31,6 @@ impl Silence {
             last_look: 0,
             from: 0,
         }
-    }
-
-    /// From one look to the next. Not zero, which would turn the watching off.
-    pub(super) fn quarter_of(limit: Duration) -> Duration {
-        (limit / 4).max(Duration::from_nanos(1))
     }
 
     /// A look at a thing that was last fed at `since`. Returns whether the limit has passed.

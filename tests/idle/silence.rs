@@ -180,7 +180,7 @@ fn rule_10_a_duration_shorter_than_a_tick_ends_at_the_next_tick() {
 }
 
 #[test]
-fn rule_10_a_zero_duration_is_off_and_the_longest_never_ends() {
+fn rule_10_none_is_off_zero_is_now_and_the_longest_never_ends() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::KeepWatching);
     let off = idle.watch(1, &IdlePolicy::new()).unwrap();
@@ -193,9 +193,14 @@ fn rule_10_a_zero_duration_is_off_and_the_longest_never_ends() {
     clock.advance(TICK);
     assert_eq!(events.len(), 2, "both have been silent for long");
     off.set_policy(&IdlePolicy::new());
-    endless.set_policy(&IdlePolicy::new().both(Duration::ZERO));
+    endless.set_policy(&IdlePolicy::new().both(None));
     clock.advance(TICK * 100);
     assert_eq!(events.len(), 2);
+    endless.set_policy(&IdlePolicy::new().both(Duration::ZERO));
+    for _ in 0..3 {
+        clock.advance(TICK);
+    }
+    assert_eq!(events.len(), 5, "one report in each tick");
 }
 
 #[test]
