@@ -69,7 +69,7 @@ pub struct Limits {
     pub(crate) idle: Option<Duration>,
     pub(crate) tunnel: Option<Duration>,
     pub(crate) age: Option<Duration>,
-    pub(crate) age_jitter: Duration,
+    pub(crate) age_jitter: Option<Duration>,
     pub(crate) grace: Option<Duration>,
     pub(crate) ping: Option<Duration>,
     pub(crate) pong: Duration,
@@ -115,7 +115,7 @@ impl Default for Limits {
             idle: Some(75 * SECOND),
             tunnel: Some(300 * SECOND),
             age: Some(3600 * SECOND),
-            age_jitter: 360 * SECOND,
+            age_jitter: None,
             grace: None,
             ping: Some(60 * SECOND),
             pong: 20 * SECOND,
@@ -248,15 +248,14 @@ impl Limits {
         limit: impl Into<Option<Duration>>,
         grace: impl Into<Option<Duration>>,
     ) -> Self {
-        let age = limit.into();
-        Self { age, grace: grace.into(), age_jitter: age.unwrap_or_default() / 10, ..self }
+        Self { age: limit.into(), grace: grace.into(), ..self }
     }
 
     /// Up to this much is added to the age of each connection, so that connections of one burst do not end in
-    /// one. A tenth of the age by default; call it after [`age`](Self::age).
+    /// one. `None`, the default, means a tenth of the age, and zero means nothing.
     #[must_use]
-    pub fn age_jitter(self, most: Duration) -> Self {
-        Self { age_jitter: most, ..self }
+    pub fn age_jitter(self, most: impl Into<Option<Duration>>) -> Self {
+        Self { age_jitter: most.into(), ..self }
     }
 
     /// HTTP/2: pings a client from which nothing was read for `interval`, and closes the connection if no answer

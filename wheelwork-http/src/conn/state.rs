@@ -339,13 +339,13 @@ impl Conn {
         }
         // The jitter is a hash, so that it needs no memory.
         let limits = self.limits();
-        let jitter = || {
+        let jitter = |age| {
             share_of(
-                limits.age_jitter,
+                limits.age_jitter.unwrap_or(age / 10),
                 self.settings.random.hash_one((self.born, &control.address)),
             )
         };
-        after(self.born, limits.age.map(|age| age.saturating_add(jitter())))
+        after(self.born, limits.age.map(|age| age.saturating_add(jitter(age))))
     }
 
     /// The deadline of a connection without requests, or with tunnels alone.

@@ -526,7 +526,7 @@ fn the_grace_ends_a_response_that_goes_on() {
 
 #[test]
 fn the_jitter_of_the_age_only_lengthens_it() {
-    let limits = limits().idle(None).age(100 * SECOND, None).age_jitter(100 * SECOND);
+    let limits = limits().idle(None).age_jitter(100 * SECOND).age(100 * SECOND, None);
     world(limits, async |world| {
         let mut clients = Vec::new();
         for _ in 0..20 {
