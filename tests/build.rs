@@ -3,6 +3,7 @@
 use crate::common::ms;
 use std::error::Error;
 use std::time::Duration;
+use wheelwork::executor::OnRefusal;
 use wheelwork::wheel::{HashedWheel, LevelSizeError, WheelSizeError};
 use wheelwork::{BuildError, Builder, HashedWheelTimer, WheelKind};
 
@@ -60,8 +61,18 @@ fn rule_10_a_level_size_out_of_range_is_an_error() {
             format!("ticks_per_wheel is {size}, the buckets of each level: expected 2 to 65536")
         );
     }
+}
+
+#[test]
+fn a_setting_that_would_have_no_effect_is_an_error() {
     let linux = builder().wheel(WheelKind::LinuxClassic);
-    assert!(linux.ticks_per_wheel(0).build().is_ok(), "it has sizes of its own");
+    let (error, text) = error_of(linux.clone().ticks_per_wheel(64));
+    assert!(matches!(error, BuildError::FixedSize { ticks_per_wheel: 64 }));
+    assert_eq!(text, "ticks_per_wheel is 64: expected none, LinuxClassic has fixed sizes");
+    assert!(linux.build().is_ok());
+    let (error, text) = error_of(builder().on_refusal(OnRefusal::Wait));
+    assert!(matches!(error, BuildError::NoExecutor));
+    assert_eq!(text, "a policy for refused jobs: expected an executor too");
 }
 
 #[test]

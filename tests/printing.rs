@@ -72,11 +72,13 @@ fn rule_09_a_task_may_print_its_timeout_its_timer_and_the_metrics() {
 #[test]
 fn settings_print_their_values() {
     let builder = HashedWheelTimer::builder()
+        .tick_duration(ms(10))
+        .ticks_per_wheel(512)
         .max_pending_timeouts(7)
         .thread_name("conn-timer")
         .on_refusal(OnRefusal::callback(drop));
     let builder = text(&builder);
-    for part in ["100ms", "Hashed", "512", "Some(7)", "Callback", "conn-timer"] {
+    for part in ["10ms", "Hashed", "512", "Some(7)", "Callback", "conn-timer"] {
         assert!(builder.contains(part), "{part} in {builder}");
     }
     assert_eq!(text(&OnRefusal::Wait), "Wait");

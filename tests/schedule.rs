@@ -1,7 +1,7 @@
 //! Scheduling and expiry. `build.rs` has the errors of settings out of range.
 
 use crate::common::{
-    Random, Record, TICK, eventually, into_the_wheel, manual_with, ms, on, one_look,
+    Random, Record, TICK, eventually, into_the_wheel, manual_with, ms, on, one_look, sized,
 };
 use crate::on_every_wheel;
 use std::time::{Duration, Instant};
@@ -142,7 +142,7 @@ fn rule_10_a_wheel_of_one_bucket_works() {
 }
 
 fn rule_08_a_far_timeout_does_not_hide_a_near_one(wheel: WheelKind) {
-    let (timer, clock) = manual_with(on(wheel).ticks_per_wheel(8));
+    let (timer, clock) = manual_with(sized(wheel, 8));
     let ran = Record::new();
     for ticks in [8 * 3 + 2, 8 + 2, 2u32] {
         timer.new_timeout(ran.note(ticks), TICK * ticks).unwrap();
@@ -196,16 +196,10 @@ fn rule_07_far_timeouts_of_one_thread_and_tick_run_in_order(wheel: WheelKind) {
     assert!(ran.is_sorted(), "{ran:?}");
 }
 
-/// A hierarchical wheel has two buckets at least.
-fn fitting(wheel: WheelKind, buckets: usize) -> usize {
-    if wheel == WheelKind::Hierarchical { buckets.max(2) } else { buckets }
-}
-
 /// Stalls of less than a turn, of more than one, and of more rounds than an entry counts.
 fn rule_07_ticks_run_in_order_after_a_stall(wheel: WheelKind) {
     for (buckets, stall) in [(64, 50u64), (64, 64), (64, 65), (8, 1000), (1, 500), (1, 200_000)] {
-        let buckets = fitting(wheel, buckets);
-        let (timer, clock) = manual_with(on(wheel).ticks_per_wheel(buckets));
+        let (timer, clock) = manual_with(sized(wheel, buckets));
         let ran = Record::new();
         let mut random = Random(4);
         for n in 0..2000 {
@@ -254,8 +248,7 @@ fn rule_07_a_year_passes_in_one_jump(wheel: WheelKind) {
 /// not read the bucket once for each round. Quadratic work would be 2.5 billion visits; the proof
 /// is that the test ends soon, and the assertion that the order holds.
 fn rule_07_a_long_stall_does_not_cost_a_visit_for_each_round(wheel: WheelKind) {
-    let buckets = fitting(wheel, 1);
-    let (timer, clock) = manual_with(on(wheel).ticks_per_wheel(buckets));
+    let (timer, clock) = manual_with(sized(wheel, 1));
     let ran = Record::new();
     let started = Instant::now();
     for round in (0..50_000u32).rev() {

@@ -6,12 +6,12 @@
 
 mod common;
 
-use common::{Random, WHEELS, assert_conserved, ms};
+use common::{Random, WHEELS, assert_conserved, ms, sized};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use wheelwork::executor::{Job, OnRefusal, ThreadPool};
-use wheelwork::{HashedWheelTimer, Next, Run, Timeout, TimerTask, Unprocessed, WheelKind};
+use wheelwork::{HashedWheelTimer, Next, Run, Timeout, TimerTask, Unprocessed};
 
 /// The number of tasks that ended in each way.
 #[derive(Default)]
@@ -118,10 +118,8 @@ fn rule_01_every_timeout_ends_in_exactly_one_way() {
     let (mut timeouts, mut stops) = (0, 0);
     while Instant::now() < limit || stops < least_stops || timeouts < least_timeouts {
         let (wheel, buckets) = (WHEELS[(stops / 4) as usize % WHEELS.len()], 1 << random.below(8));
-        let builder = HashedWheelTimer::builder()
-            .tick_duration(Duration::from_micros(50 + random.below(2000)))
-            .wheel(wheel)
-            .ticks_per_wheel(buckets.max(if wheel == WheelKind::Hierarchical { 2 } else { 1 }));
+        let tick = Duration::from_micros(50 + random.below(2000));
+        let builder = sized(wheel, buckets).tick_duration(tick);
         let calls = AtomicU64::new(random.next());
         let fickle = move |job: Job| {
             if calls.fetch_add(1, SeqCst) % 3 == 0 {

@@ -3,7 +3,7 @@
 
 /// The part of the tests' `common` that the oracle uses.
 mod common {
-    pub use super::wheels::WHEELS;
+    pub use super::wheels::{WHEELS, sized};
     pub use std::sync::Mutex;
 }
 #[path = "../../tests/oracle/mod.rs"]

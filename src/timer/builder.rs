@@ -18,6 +18,7 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+const DEFAULT_TICK: Duration = Duration::from_millis(100);
 const SHORTEST_TICK: Duration = Duration::from_micros(50);
 const LONGEST_TICK: Duration = Duration::from_nanos(1 << 62);
 const LONGEST_TURN_NANOS: u64 = 1 << 63;
@@ -101,41 +102,25 @@ impl HashedWheelTimer {
 /// # drop(timer);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Default)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder {
-    tick_duration: Duration,
+    tick_duration: Option<Duration>,
     wheel: WheelKind,
-    ticks_per_wheel: usize,
+    ticks_per_wheel: Option<usize>,
     max_pending_timeouts: Option<usize>,
     executor: Option<Arc<dyn Executor>>,
-    on_refusal: OnRefusal,
-    thread_name: String,
+    on_refusal: Option<OnRefusal>,
+    thread_name: Option<String>,
     stack_size: Option<usize>,
     clock: Option<Arc<dyn Clock>>,
-}
-
-impl Default for Builder {
-    fn default() -> Self {
-        Self {
-            tick_duration: Duration::from_millis(100),
-            wheel: WheelKind::default(),
-            ticks_per_wheel: 512,
-            max_pending_timeouts: None,
-            executor: None,
-            on_refusal: OnRefusal::default(),
-            thread_name: "wheelwork-timer".to_owned(),
-            stack_size: None,
-            clock: None,
-        }
-    }
 }
 
 impl Builder {
     /// The length of a tick, at least 50 µs. A timeout may be late by this much. The default is 100
     /// ms.
     pub fn tick_duration(self, tick_duration: Duration) -> Self {
-        Self { tick_duration, ..self }
+        Self { tick_duration: Some(tick_duration), ..self }
     }
 
     /// The structure that the timer runs on. The default is the hashed wheel.
@@ -157,9 +142,9 @@ impl Builder {
     ///
     /// For the hashed wheel, this is at most 2^30, and rounded up to a power of two. For a
     /// hierarchical wheel, this is the number of buckets in each level, 2 to 65,536. The classic
-    /// Linux wheel has fixed sizes and ignores this.
+    /// Linux wheel has fixed sizes: with it, [`build`](Self::build) refuses this setting.
     pub fn ticks_per_wheel(self, ticks_per_wheel: usize) -> Self {
-        Self { ticks_per_wheel, ..self }
+        Self { ticks_per_wheel: Some(ticks_per_wheel), ..self }
     }
 
     /// The greatest number of timeouts that may be pending at once, at least 1. The default is no
@@ -195,7 +180,8 @@ impl Builder {
         Self { executor: Some(Arc::new(executor)), ..self }
     }
 
-    /// The policy for a job that the executor refuses. By default, it runs on the worker.
+    /// The policy for a job that the executor refuses. By default, it runs on the worker. Without an executor,
+    /// [`build`](Self::build) refuses this setting.
     ///
     /// # Examples
     ///
@@ -213,12 +199,12 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn on_refusal(self, on_refusal: OnRefusal) -> Self {
-        Self { on_refusal, ..self }
+        Self { on_refusal: Some(on_refusal), ..self }
     }
 
-    /// The name of the worker thread.
+    /// The name of the worker thread. The default is `wheelwork-timer`.
     pub fn thread_name(self, name: impl Into<String>) -> Self {
-        Self { thread_name: name.into(), ..self }
+        Self { thread_name: Some(name.into()), ..self }
     }
 
     /// The stack size of the worker thread, in bytes. Inline tasks run on this stack. The default
@@ -236,25 +222,28 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// If a setting is out of its range, if there is no memory for the buckets, or if the thread
-    /// cannot be started. On WebAssembly without threads, none can.
+    /// If a setting is out of its range, if it would have no effect beside the other settings, if there is no memory
+    /// for the buckets, or if the thread cannot be started. On WebAssembly without threads, none can.
     pub fn build(self) -> Result<HashedWheelTimer, BuildError> {
         // There is neither a thread nor a clock, and to read one would panic.
         if cfg!(all(target_family = "wasm", target_os = "unknown")) {
             let source = std::io::ErrorKind::Unsupported.into();
             return Err(BuildError::ThreadStart { source });
         }
-        let scale = self.tick_scale()?;
+        let (scale, size) = (self.tick_scale()?, self.ticks_per_wheel.unwrap_or(512));
         match self.wheel {
             WheelKind::Hashed => {
-                let wheel = self.hashed(scale)?;
+                let wheel = self.hashed(scale, size)?;
                 self.start(scale, wheel)
             }
             WheelKind::Hierarchical => {
-                let wheel = Hierarchical::with_buckets(self.ticks_per_wheel);
-                self.start(scale, wheel.map_err(BuildError::LevelSize)?)
+                let wheel = Hierarchical::with_buckets(size).map_err(BuildError::LevelSize)?;
+                self.start(scale, wheel)
             }
-            WheelKind::LinuxClassic => self.start(scale, LinuxClassic::default()),
+            WheelKind::LinuxClassic => match self.ticks_per_wheel {
+                Some(ticks_per_wheel) => Err(BuildError::FixedSize { ticks_per_wheel }),
+                None => self.start(scale, LinuxClassic::default()),
+            },
         }
     }
 
@@ -266,8 +255,12 @@ impl Builder {
         if self.max_pending_timeouts == Some(0) {
             return Err(BuildError::NoPendingAllowed);
         }
-        if self.thread_name.contains('\0') {
-            return Err(BuildError::ThreadName { name: self.thread_name });
+        if self.executor.is_none() && self.on_refusal.is_some() {
+            return Err(BuildError::NoExecutor);
+        }
+        let name = self.thread_name.unwrap_or_else(|| "wheelwork-timer".to_owned());
+        if name.contains('\0') {
+            return Err(BuildError::ThreadName { name });
         }
         let time = Timebase::starting_now(self.clock.clone());
         let buckets = wheel.bucket_count();
@@ -282,10 +275,10 @@ impl Builder {
             let counted = control.shared.alarm.parker().count_suspends();
             counted.map_err(|source| BuildError::Sleep { source })?;
         }
-        let Self { executor, on_refusal, .. } = self;
-        let dispatch = executor.map(|executor| Dispatch { executor, on_refusal });
+        let on_refusal = self.on_refusal.unwrap_or_default();
+        let dispatch = self.executor.map(|executor| Dispatch { executor, on_refusal });
         let worker = Worker::new(ending, table, wheel, dispatch, pace);
-        let thread = start_thread(self.thread_name, self.stack_size, worker)?;
+        let thread = start_thread(name, self.stack_size, worker)?;
         control.shared.alarm.parker().adopt(thread.thread());
         let handle = Handle {
             control,
@@ -297,7 +290,7 @@ impl Builder {
     }
 
     fn tick_scale(&self) -> Result<TickScale, BuildError> {
-        let tick_duration = self.tick_duration;
+        let tick_duration = self.tick_duration.unwrap_or(DEFAULT_TICK);
         Some(tick_duration)
             .filter(|tick| (SHORTEST_TICK..=LONGEST_TICK).contains(tick))
             .and_then(|tick| NonZeroU64::new(nanos(tick)))
@@ -305,14 +298,13 @@ impl Builder {
             .ok_or(BuildError::TickDuration { tick_duration })
     }
 
-    fn hashed(&self, scale: TickScale) -> Result<Hashed, BuildError> {
-        if !(1..=MAX_TICKS_PER_WHEEL).contains(&self.ticks_per_wheel) {
-            let error = WheelSizeError { ticks_per_wheel: self.ticks_per_wheel };
-            return Err(BuildError::TicksPerWheel(error));
+    fn hashed(&self, scale: TickScale, ticks_per_wheel: usize) -> Result<Hashed, BuildError> {
+        if !(1..=MAX_TICKS_PER_WHEEL).contains(&ticks_per_wheel) {
+            return Err(BuildError::TicksPerWheel(WheelSizeError { ticks_per_wheel }));
         }
-        let ticks_per_wheel = self.ticks_per_wheel.next_power_of_two();
+        let ticks_per_wheel = ticks_per_wheel.next_power_of_two();
         if scale.start_of(ticks_per_wheel as u64) > LONGEST_TURN_NANOS {
-            let tick_duration = self.tick_duration;
+            let tick_duration = self.tick_duration.unwrap_or(DEFAULT_TICK);
             return Err(BuildError::TurnTooLong { tick_duration, ticks_per_wheel });
         }
         Hashed::new(ticks_per_wheel).map_err(|_| BuildError::WheelMemory { ticks_per_wheel })

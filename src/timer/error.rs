@@ -37,6 +37,12 @@ pub enum BuildError {
     /// The number of buckets in a level of a hierarchical wheel is below 2 or above 65,536.
     #[error("ticks_per_wheel is {}, the buckets of each level: expected 2 to 65536", .0.buckets)]
     LevelSize(LevelSizeError),
+    /// The classic Linux wheel has fixed sizes, so `ticks_per_wheel` would have no effect.
+    #[error("ticks_per_wheel is {ticks_per_wheel}: expected none, LinuxClassic has fixed sizes")]
+    FixedSize {
+        /// The requested number of ticks.
+        ticks_per_wheel: usize,
+    },
     /// One turn of the wheel is longer than 2^63 nanoseconds (292 years).
     #[error(
         "a tick of {tick_duration:?} in a wheel of {ticks_per_wheel} ticks: \
@@ -48,6 +54,9 @@ pub enum BuildError {
         /// The requested number of ticks, rounded up to a power of two.
         ticks_per_wheel: usize,
     },
+    /// Without an executor nothing refuses a job, so `on_refusal` would have no effect.
+    #[error("a policy for refused jobs: expected an executor too")]
+    NoExecutor,
     /// The limit of pending timeouts is zero.
     #[error("a limit of 0 pending timeouts: expected at least 1")]
     NoPendingAllowed,

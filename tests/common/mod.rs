@@ -9,7 +9,7 @@ mod wheels;
 #[allow(unused_imports)] // likewise
 pub use self::{
     gate::{Gate, blocking_task},
-    wheels::WHEELS,
+    wheels::{WHEELS, sized},
 };
 
 use std::sync::Arc;

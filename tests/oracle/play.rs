@@ -4,7 +4,7 @@ use super::history::{Cadence, Hands, History, Op, Refused, Series, Setup};
 use super::model::Counts;
 use super::tasks::{Freed, ON_PURPOSE, Scripted, WORKER, offer};
 use super::world::{Event, World, length, lock};
-use crate::common::Mutex;
+use crate::common::{Mutex, sized};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -34,10 +34,8 @@ pub fn play(history: &History) -> Vec<Event> {
 }
 
 fn start(setup: &Setup, world: &Arc<World>, clock: &ManualClock) -> HashedWheelTimer {
-    let mut builder = HashedWheelTimer::builder()
+    let mut builder = sized(setup.wheel, setup.ticks_per_wheel)
         .tick_duration(Duration::from_nanos(setup.tick))
-        .wheel(setup.wheel)
-        .ticks_per_wheel(setup.ticks_per_wheel)
         .thread_name(WORKER)
         .clock(clock.clone());
     if let Some(limit) = setup.limit {

@@ -26,20 +26,16 @@ mod rogue;
 mod schedules;
 mod streams;
 
-use common::{Random, WHEELS};
+use common::{Random, WHEELS, sized};
 use program::{Ring, Size};
 use std::time::Duration;
-use wheelwork::HashedWheelTimer;
 
 /// A timer of any kind.
 fn any_timer(random: &mut Random) -> play::Drawn {
     let tick = Duration::from_micros([50, 1000, 100_000][random.below(3) as usize]);
     let buckets = 2 << random.below(6);
     let limit = (random.below(4) == 0).then(|| 1 + random.below(20) as usize);
-    let builder = HashedWheelTimer::builder()
-        .tick_duration(tick)
-        .wheel(WHEELS[random.below(3) as usize])
-        .ticks_per_wheel(buckets);
+    let builder = sized(WHEELS[random.below(3) as usize], buckets).tick_duration(tick);
     let builder = match limit {
         Some(limit) => builder.max_pending_timeouts(limit),
         None => builder,
