@@ -57,7 +57,7 @@ proptest! {
                     now += by;
                     let due = expected.iter().filter(|entry| entry.1 <= now).count();
                     let mut out = Vec::new();
-                    prop_assert_eq!(line.expire(now, |tick, id| out.push((tick, id))), due);
+                    prop_assert_eq!(line.expire(now, |_, expired| out.push((expired.deadline, expired.value))), due);
                     prop_assert!(expected.drain(..due).map(|(_, tick, id)| (tick, id)).eq(out));
                 }
                 Step::Pop => {

@@ -31,7 +31,10 @@ fn follow<S: Unlimited>(
             }
         }
         now += 1;
-        if wheel.expire(now, |tick, value| assert_eq!((tick, value), (deadline, deadline))) == 1 {
+        if wheel.expire(now, |_, expired| {
+            assert_eq!((expired.deadline, expired.value), (deadline, deadline))
+        }) == 1
+        {
             assert_eq!((wheel.len(), place(&wheel, key)), (0, None));
             return (way, now);
         }
@@ -134,8 +137,8 @@ fn rule_10_hierarchical_reaches_the_end_of_time() {
         wheel.insert(1 << 63, 2);
         set_to(&mut wheel, (1 << 63) - 1);
         assert_eq!(wheel.next_expiry(), Some(1 << 63));
-        assert_eq!(wheel.expire(u64::MAX - 2, |_, value| assert_eq!(value, 2)), 1);
-        assert_eq!(wheel.expire(u64::MAX, |_, value| assert_eq!(value, 1)), 1);
+        assert_eq!(wheel.expire(u64::MAX - 2, |_, expired| assert_eq!(expired.value, 2)), 1);
+        assert_eq!(wheel.expire(u64::MAX, |_, expired| assert_eq!(expired.value, 1)), 1);
         assert_eq!(wheel.drain(), [(u64::MAX, 0)]);
     }
 }
@@ -179,7 +182,7 @@ fn rule_08_linux_classic_files_a_far_timeout_when_the_levels_reach_it() {
     let deadline = (1 << 33) + 5;
     let beyond = wheel.insert(deadline, deadline);
     assert_eq!(place(&wheel, beyond), None, "in no bucket yet");
-    assert_eq!(wheel.expire(REACH, |tick, _| assert_eq!(tick, REACH)), 1);
+    assert_eq!(wheel.expire(REACH, |_, expired| assert_eq!(expired.deadline, REACH)), 1);
     assert_eq!(wheel.next_expiry(), Some(deadline), "no look before that");
     set_to(&mut wheel, deadline - REACH - 1);
     assert_eq!(place(&wheel, beyond), None);
@@ -199,7 +202,7 @@ fn rule_07_linux_classic_keeps_the_order_beyond_its_range() {
     set_to(&mut wheel, 10 << 26);
     wheel.insert(deadline, 2);
     let mut order = Vec::new();
-    wheel.expire(deadline, |_, value| order.push(value));
+    wheel.expire(deadline, |_, expired| order.push(expired.value));
     assert_eq!(order, [1, 2]);
 }
 
@@ -210,7 +213,7 @@ fn rule_07_linux_classic_jumps_over_its_range_at_once() {
         let mut wheel = LinuxClassicWheel::new();
         wheel.insert(deadline, deadline);
         set_to(&mut wheel, deadline - 1);
-        assert_eq!(wheel.expire(deadline, |tick, _| assert_eq!(tick, deadline)), 1);
+        assert_eq!(wheel.expire(deadline, |_, expired| assert_eq!(expired.deadline, deadline)), 1);
         (0..100).for_each(|n| _ = wheel.insert(deadline.saturating_add(n << 50), n));
         // The last tick of all never comes.
         let expired = if deadline == u64::MAX - 1 { 0 } else { 100 };
@@ -253,7 +256,7 @@ fn rule_08_linux_since_4_8_files_a_far_timeout_when_the_levels_reach_it() {
     let deadline = 1 << 32;
     let beyond = wheel.insert(deadline, 2);
     assert_eq!(place(&wheel, beyond), None, "in no bucket yet");
-    assert_eq!(wheel.expire(END, |_, value| assert_eq!(value, 1)), 1);
+    assert_eq!(wheel.expire(END, |_, expired| assert_eq!(expired.value, 1)), 1);
     set_to(&mut wheel, deadline - END);
     assert_eq!(place(&wheel, beyond), None);
     set_to(&mut wheel, deadline - END + 1);
@@ -262,7 +265,7 @@ fn rule_08_linux_since_4_8_files_a_far_timeout_when_the_levels_reach_it() {
     let fires = wheel.next_expiry().unwrap();
     assert!(fires > deadline && fires <= deadline + END / 63, "late by {}", fires - deadline);
     set_to(&mut wheel, fires - 1);
-    assert_eq!(wheel.expire(fires, |tick, _| assert_eq!(tick, deadline)), 1);
+    assert_eq!(wheel.expire(fires, |_, expired| assert_eq!(expired.deadline, deadline)), 1);
 }
 
 /// A timeout may be inserted at any time, also at the end of a bucket.

@@ -39,7 +39,7 @@ fn pauses_and_speeds_move_all_deadlines() {
     wheel.resume(start + 60 * MS);
     assert!(wheel.reschedule(first, start + 60 * MS, 40 * MS));
     assert_eq!(wheel.expire(start + 63 * MS, |_, _| ()), 0);
-    assert_eq!(wheel.expire(start + 64 * MS, |_, n| assert_eq!(n, 1)), 1);
+    assert_eq!(wheel.expire(start + 64 * MS, |_, expired| assert_eq!(expired.value, 1)), 1);
     assert!(!wheel.reschedule_at(first, start));
     assert!(wheel.expire_at_most(start + 200 * MS, 10, |_, expired| assert_eq!(expired.value, 2)));
     assert_eq!(wheel.next_deadline(), None);

@@ -16,7 +16,10 @@ use wheelwork::wheel::{
 
 fn expire<S: Structure>(wheel: &mut Wheel<u64, S>, now: u64) -> Vec<(u64, u64)> {
     let mut out = Vec::new();
-    assert_eq!(wheel.expire(now, |tick, value| out.push((tick, value))), out.len());
+    assert_eq!(
+        wheel.expire(now, |_, expired| out.push((expired.deadline, expired.value))),
+        out.len()
+    );
     out
 }
 
@@ -104,7 +107,7 @@ fn panics_lose_nothing<S: Unlimited>(mut wheel: Wheel<u64, S>) {
         wheel.insert(n / 2, n);
     }
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        wheel.expire(9, |_, n| assert!(n != 1, "a bad callback"));
+        wheel.expire(9, |_, expired| assert!(expired.value != 1, "a bad callback"));
     }));
     assert!(caught.is_err());
     assert_eq!(wheel.len(), 3);

@@ -146,7 +146,7 @@ fn nothing_is_lost<S: Unlimited>(mut wheel: Wheel<u64, S>, steps: &[Step]) {
         }
         assert_eq!(wheel.len(), live.len());
     }
-    wheel.expire(u64::MAX, |_, id| _ = live.remove(&id).expect("only once"));
+    wheel.expire(u64::MAX, |_, expired| _ = live.remove(&expired.value).expect("only once"));
     assert!(live.is_empty() && wheel.is_empty());
 }
 

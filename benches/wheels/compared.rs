@@ -192,8 +192,8 @@ impl<S: Unlimited> Timers for Wheel<u64, S> {
     }
 
     #[inline]
-    fn expire(&mut self, now: u64, expired: impl FnMut(u64, u64)) {
-        self.expire(now, expired);
+    fn expire(&mut self, now: u64, mut expired: impl FnMut(u64, u64)) {
+        self.expire(now, |_, value| expired(value.deadline, value.value));
     }
 
     fn next_expiry(&self) -> Option<u64> {
@@ -218,8 +218,8 @@ impl Timers for Fitting {
     }
 
     #[inline]
-    fn expire(&mut self, now: u64, expired: impl FnMut(u64, u64)) {
-        self.0.expire(now, expired);
+    fn expire(&mut self, now: u64, mut expired: impl FnMut(u64, u64)) {
+        self.0.expire(now, |_, value| expired(value.deadline, value.value));
     }
 
     fn next_expiry(&self) -> Option<u64> {

@@ -150,7 +150,7 @@ fn follow<S: Structure>(mut wheel: Wheel<(), S>, key: Key) -> Way {
             places.push((now, place));
         }
         now += 1;
-        wheel.expire(now, |_, ()| ());
+        wheel.expire(now, |_, _| ());
     }
     let end = match now - deadline {
         0 => format!("fires at {}", grouped(now)),

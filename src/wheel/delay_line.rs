@@ -65,7 +65,7 @@ const NONE: u32 = u32::MAX;
 /// assert!(idle.renew(20, anna)); // anna was active
 /// assert_eq!(idle.next_expiry(), Some(40));
 /// let mut silent = Vec::new();
-/// idle.expire(45, |deadline, name| silent.push((deadline, name)));
+/// idle.expire(45, |_, expired| silent.push((expired.deadline, expired.value)));
 /// assert_eq!(silent, [(40, "bert")]);
 /// assert_eq!(idle.remove(anna), Some("anna"));
 /// ```
@@ -159,12 +159,13 @@ impl<T> DelayLine<T> {
     }
 
     /// Expires all values that are due up to and including tick `now`, and returns their number. `expired`
-    /// gets each value with its own deadline. If it panics, the remaining values stay.
-    pub fn expire(&mut self, now: u64, mut expired: impl FnMut(u64, T)) -> usize {
+    /// gets each value with its key and its own deadline, and the line, which it may change. If it panics, the
+    /// remaining values stay.
+    pub fn expire(&mut self, now: u64, mut expired: impl FnMut(&mut Self, Expired<T>)) -> usize {
         let mut count = 0;
-        while let Some(Expired { deadline, value, .. }) = self.pop(now) {
+        while let Some(value) = self.pop(now) {
             count += 1;
-            expired(deadline, value);
+            expired(self, value);
         }
         count
     }

@@ -241,7 +241,7 @@ pub(crate) const MAX_TICKS_PER_WHEEL: usize = 1 << 30;
 /// assert_eq!(wheel.next_expiry(), Some(3));
 ///
 /// let mut fired = Vec::new();
-/// wheel.expire(5, |tick, value| fired.push((tick, value)));
+/// wheel.expire(5, |_, expired| fired.push((expired.deadline, expired.value)));
 /// assert_eq!(fired, [(3, "near")]);
 /// assert_eq!(wheel.remove(far), Some("far"));
 /// assert!(wheel.is_empty());

@@ -38,7 +38,7 @@ const MAX_BUCKETS: usize = 1 << 16;
 /// assert_eq!(place(&wheel), Some((2, 2)));
 /// wheel.expire(440, |_, _| unreachable!());
 /// assert_eq!(place(&wheel), Some((1, 10)));
-/// assert_eq!(wheel.expire(450, |tick, _| assert_eq!(tick, 450)), 1);
+/// assert_eq!(wheel.expire(450, |_, expired| assert_eq!(expired.deadline, 450)), 1);
 /// # Ok::<(), wheelwork::wheel::LevelSizeError>(())
 /// ```
 pub type HierarchicalWheel<T> = Wheel<T, Hierarchical>;

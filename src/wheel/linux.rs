@@ -70,7 +70,7 @@ const OUT_OF_REACH: u64 = threshold(LEVELS);
 /// assert_eq!(place(&wheel), Some((3, 16)));
 /// assert_eq!(wheel.next_expiry(), Some(1024));
 /// assert_eq!(wheel.expire(1023, |_, _| ()), 0);
-/// assert_eq!(wheel.expire(1024, |deadline, _| assert_eq!(deadline, 1000)), 1);
+/// assert_eq!(wheel.expire(1024, |_, expired| assert_eq!(expired.deadline, 1000)), 1);
 /// ```
 pub type LinuxWheel<T> = Wheel<T, Linux>;
 

@@ -34,7 +34,7 @@ use super::values::Wheel;
 /// assert_eq!(place(&wheel), Some((2, 3))); // 1000 >> 8
 /// wheel.expire(768, |_, _| unreachable!());
 /// assert_eq!(place(&wheel), Some((1, 232))); // 1000 & 255
-/// assert_eq!(wheel.expire(1000, |tick, _| assert_eq!(tick, 1000)), 1);
+/// assert_eq!(wheel.expire(1000, |_, expired| assert_eq!(expired.deadline, 1000)), 1);
 /// ```
 pub type LinuxClassicWheel<T> = Wheel<T, LinuxClassic>;
 

@@ -28,7 +28,7 @@ use std::fmt;
 /// let refused = wheel.insert(8, "does not").unwrap_err();
 /// assert_eq!((refused.delay, refused.ticks_per_wheel), (8, 8));
 /// assert_eq!(refused.into_value(), "does not");
-/// assert_eq!(wheel.expire(7, |_, value| assert_eq!(value, "fits")), 1);
+/// assert_eq!(wheel.expire(7, |_, expired| assert_eq!(expired.value, "fits")), 1);
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 pub type SimpleWheel<T> = Wheel<T, Simple>;

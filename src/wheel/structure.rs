@@ -30,7 +30,7 @@ pub(crate) type Batch = Bucket<u16>;
 /// fn drain<T, S: Structure>(wheel: &mut Wheel<T, S>) -> Vec<T> {
 ///     let mut values = Vec::new();
 ///     while let Some(tick) = wheel.next_expiry() {
-///         wheel.expire(tick, |_, value| values.push(value));
+///         wheel.expire(tick, |_, expired| values.push(expired.value));
 ///     }
 ///     values
 /// }

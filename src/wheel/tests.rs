@@ -102,8 +102,8 @@ fn rule_05_a_callback_that_panics_each_time_loses_and_reorders_nothing() {
         while !wheel.is_empty() {
             let now = wheel.current_tick().max(1 << 34);
             let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                wheel.expire(now, |tick, n| {
-                    got.push((tick, n));
+                wheel.expire(now, |_, expired| {
+                    got.push((expired.deadline, expired.value));
                     panic!("a bad callback");
                 })
             }));

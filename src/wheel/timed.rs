@@ -98,12 +98,6 @@ impl<T, S: Structure> TimedWheel<T, S> {
     }
 
     /// Expires all values that are due, and returns their number; see [`Wheel::expire`].
-    pub fn expire(&mut self, now: Instant, expired: impl FnMut(u64, T)) -> usize {
-        self.wheel.expire(self.ticks.at(now), expired)
-    }
-
-    /// Expires at most about `limit` values. Returns true if nothing is due any more; see
-    /// [`Wheel::expire_at_most`].
     ///
     /// The callback gets the wheel in ticks. To insert there by instants, copy the [`Ticks`] before, which are `Copy`:
     ///
@@ -115,12 +109,22 @@ impl<T, S: Structure> TimedWheel<T, S> {
     /// # wheel.insert(now, 10 * ms, "again");
     /// # let now = now + 20 * ms;
     /// let ticks = *wheel.ticks();
-    /// let _all = wheel.expire_at_most(now, 1000, |wheel, expired| {
+    /// let count = wheel.expire(now, |wheel, expired| {
     ///     wheel.insert(ticks.after(now, 50 * ms), expired.value);
     /// });
-    /// # assert_eq!(wheel.next_deadline(), Some(now + 50 * ms));
+    /// assert_eq!((count, wheel.next_deadline()), (1, Some(now + 50 * ms)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    pub fn expire(
+        &mut self,
+        now: Instant,
+        expired: impl FnMut(&mut Wheel<T, S>, Expired<T>),
+    ) -> usize {
+        self.wheel.expire(self.ticks.at(now), expired)
+    }
+
+    /// Expires at most about `limit` values. Returns true if nothing is due any more; see
+    /// [`Wheel::expire_at_most`].
     #[must_use = "values may still be due"]
     pub fn expire_at_most(
         &mut self,

@@ -51,7 +51,7 @@ const DEAD_ALLOWED: usize = 64;
 ///     wheel.insert(10_000, "far");
 ///     wheel.insert(3, "near");
 ///     assert_eq!(wheel.remove(removed), Some("removed"));
-///     wheel.expire(10_000, |tick, value| fired.push((tick, value)));
+///     wheel.expire(10_000, |_, expired| fired.push((expired.deadline, expired.value)));
 ///     fired
 /// }
 ///
@@ -227,8 +227,8 @@ impl<T, S: Structure> Wheel<T, S> {
     }
 
     /// Expires all values that are due up to and including tick `now`, and returns their number.
-    /// `expired` gets each value with its own deadline. A `now` before the current tick does
-    /// nothing.
+    /// `expired` gets each value with its key and its own deadline. It gets the wheel too, and may change it: see
+    /// [`pop`](Self::pop). A `now` before the current tick does nothing.
     ///
     /// The values come in the order of ticks, and within a tick in the order of insertion. An
     /// overdue value belongs to the tick that was the current one when it was inserted. Only a
@@ -236,9 +236,8 @@ impl<T, S: Structure> Wheel<T, S> {
     /// insertion holds for values that were inserted for the same deadline at the same current
     /// tick.
     ///
-    /// If `expired` panics, the next call hands out the remaining values first. To change the wheel
-    /// meanwhile, or to stop earlier, use [`pop`](Self::pop) or
-    /// [`expire_at_most`](Self::expire_at_most).
+    /// If `expired` panics, the next call hands out the remaining values first. To stop earlier, use
+    /// [`pop`](Self::pop) or [`expire_at_most`](Self::expire_at_most).
     ///
     /// # Examples
     ///
@@ -249,15 +248,15 @@ impl<T, S: Structure> Wheel<T, S> {
     ///     wheel.insert(tick, tick);
     /// }
     /// let mut ticks = Vec::new();
-    /// assert_eq!(wheel.expire(10, |tick, _| ticks.push(tick)), 3);
+    /// assert_eq!(wheel.expire(10, |_, expired| ticks.push(expired.deadline)), 3);
     /// assert_eq!(ticks, [3, 7, 7]);
     /// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
     /// ```
-    pub fn expire(&mut self, now: u64, mut expired: impl FnMut(u64, T)) -> usize {
+    pub fn expire(&mut self, now: u64, mut expired: impl FnMut(&mut Self, Expired<T>)) -> usize {
         let mut count = 0;
-        while let Some(Expired { deadline, value, .. }) = self.pop(now) {
+        while let Some(value) = self.pop(now) {
             count += 1;
-            expired(deadline, value);
+            expired(self, value);
         }
         count
     }
@@ -302,8 +301,6 @@ impl<T, S: Structure> Wheel<T, S> {
     /// Expires values like [`expire`](Self::expire), but at most about `limit` of them. Returns true if
     /// nothing is due any more, and false if another call must go on. The next tick need not come before that
     /// call.
-    ///
-    /// `expired` gets the wheel too, and may change it: see [`pop`](Self::pop).
     ///
     /// The limit counts entries, dead ones included, so it bounds the time of a call. What a call
     /// cannot divide is the reading of one bucket. In a wheel with levels that is also the moving down of one

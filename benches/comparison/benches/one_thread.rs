@@ -64,7 +64,7 @@ impl<S: Unlimited> Local for Wheels<S> {
     }
 
     fn expire(&mut self) -> usize {
-        self.0.expire(Instant::now(), |_, value| _ = black_box(value))
+        self.0.expire(Instant::now(), |_, expired| _ = black_box(expired.value))
     }
 }
 
@@ -100,7 +100,7 @@ impl Local for Line {
     }
 
     fn expire(&mut self) -> usize {
-        self.0.expire(u64::MAX, |_, value| _ = black_box(value))
+        self.0.expire(u64::MAX, |_, expired| _ = black_box(expired.value))
     }
 }
 

@@ -28,14 +28,14 @@ fn rule_08_linux_keeps_a_timeout_just_out_of_reach_waiting() {
 
 fn order<S: Unlimited>(mut wheel: Wheel<&str, S>, now: u64) -> Vec<(u64, &str)> {
     let mut order = Vec::new();
-    wheel.expire(now, |tick, value| order.push((tick, value)));
+    wheel.expire(now, |_, expired| order.push((expired.deadline, expired.value)));
     order
 }
 
 #[test]
 fn rule_07_hashed_keeps_the_order_of_ticks_at_the_end_of_its_reach() {
     let mut wheel = HashedWheel::new(1).unwrap();
-    wheel.expire(100, |_, _: &str| ());
+    wheel.expire(100, |_, _| ());
     wheel.insert(65_600, "A"); // in reach: 65,636
     wheel.insert(65_700, "B"); // far
     wheel.expire(101, |_, _| ());
@@ -46,7 +46,7 @@ fn rule_07_hashed_keeps_the_order_of_ticks_at_the_end_of_its_reach() {
 #[test]
 fn rule_07_hashed_keeps_the_order_within_a_tick_at_the_end_of_its_reach() {
     let mut wheel = HashedWheel::new(1).unwrap();
-    wheel.expire(100, |_, _: &str| ());
+    wheel.expire(100, |_, _| ());
     wheel.insert(65_700, "A"); // far
     wheel.insert(65_590, "first"); // shares the bucket
     wheel.insert(65_700, "B");
@@ -62,7 +62,7 @@ fn rule_07_hashed_keeps_the_order_within_a_tick_at_the_end_of_its_reach() {
 fn rule_07_classic_keeps_the_order_within_a_tick_at_the_end_of_its_reach() {
     const REACH: u64 = 1 << 32;
     let mut wheel = LinuxClassicWheel::new();
-    wheel.expire(100, |_, _: &str| ());
+    wheel.expire(100, |_, _| ());
     wheel.insert(REACH + 200, "A"); // far
     wheel.insert(REACH + 50, "first");
     wheel.expire(301, |_, _| ());
@@ -78,7 +78,7 @@ fn rule_07_classic_keeps_the_order_within_a_tick_at_the_end_of_its_reach() {
 fn rule_07_classic_keeps_the_order_within_a_tick_that_comes_into_reach_in_a_pass() {
     const REACH: u64 = 1 << 32;
     let mut wheel = LinuxClassicWheel::new();
-    wheel.expire(100, |_, _: &str| ());
+    wheel.expire(100, |_, _| ());
     wheel.insert(REACH + 200, "A"); // far
     wheel.insert(300, "during");
     let is_over = wheel.expire_at_most(400, usize::MAX, |wheel, expired| {
@@ -104,7 +104,7 @@ fn bucket_and_placement_are_none_for_a_value_in_no_bucket() {
     };
     assert_eq!(placements(&wheel), [in_bucket, None, None]);
     assert_eq!(wheel.remaining_rounds(far), Some(REACH + 1));
-    wheel.expire(0, |_, ()| ());
+    wheel.expire(0, |_, _| ());
     assert_eq!(placements(&wheel), [in_bucket, in_bucket, None], "one round less");
     assert_eq!(wheel.remaining_rounds(far), Some(REACH));
 }
