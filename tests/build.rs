@@ -4,7 +4,7 @@ use crate::common::ms;
 use std::error::Error;
 use std::time::Duration;
 use wheelwork::executor::OnRefusal;
-use wheelwork::wheel::{HashedWheel, LevelSizeError, WheelSizeError};
+use wheelwork::wheel::{LevelSizeError, Wheel, WheelSizeError};
 use wheelwork::{BuildError, Builder, HashedWheelTimer, WheelKind};
 
 fn error_of(builder: Builder) -> (BuildError, String) {
@@ -42,7 +42,7 @@ fn rule_10_a_wheel_size_out_of_range_is_an_error() {
         };
         assert_eq!(ticks_per_wheel, size);
         assert!(text.contains(&size.to_string()) && text.contains("expected 1 to 1073741824"));
-        let pure = HashedWheel::<()>::new(size).unwrap_err().to_string();
+        let pure = Wheel::<(), _>::hashed(size).unwrap_err().to_string();
         assert_eq!(pure, format!("a wheel of {size} ticks: expected 1 to 1073741824 (2^30)"));
     }
 }

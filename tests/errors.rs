@@ -7,7 +7,7 @@ use std::error::Error;
 use std::time::Duration;
 use wheelwork::executor::PoolError;
 use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts, ScaleError};
-use wheelwork::wheel::{DelayError, LevelSizeError, SimpleWheel, WheelSizeError};
+use wheelwork::wheel::{DelayError, LevelSizeError, Simple, Wheel, WheelSizeError};
 use wheelwork::{
     BuildError, HashedWheelTimer, Period, RefusalReason, RescheduleError, ScheduleError, StopError,
 };
@@ -67,7 +67,7 @@ fn a_question_mark_boxes_the_error_of_any_task() {
         drop(idle.watch(Cell::new(1), &IdlePolicy::new().both(TICK))?);
         Ok(())
     }
-    fn files(wheel: &mut SimpleWheel<NotSync>) -> Result<(), BoxedError> {
+    fn files(wheel: &mut Wheel<NotSync, Simple>) -> Result<(), BoxedError> {
         wheel.insert(9, Cell::new(1))?;
         Ok(())
     }
@@ -78,7 +78,7 @@ fn a_question_mark_boxes_the_error_of_any_task() {
     timer.stop().unwrap();
     let stopped = "the timer is stopped: expected a running one";
     assert_eq!([text(schedules(&timer)), text(watches(&timer))], [stopped; 2]);
-    assert!(text(files(&mut SimpleWheel::new(8).unwrap())).contains("expected less than 8"));
+    assert!(text(files(&mut Wheel::simple(8).unwrap())).contains("expected less than 8"));
 }
 
 /// The reason can be kept, where the error would keep the task.

@@ -18,7 +18,7 @@ use wheelwork::future::{DelayQueue, Sleep};
 #[cfg(feature = "tokio")]
 use wheelwork::idle::IdleStreams;
 use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts, Watch};
-use wheelwork::wheel::HashedWheel;
+use wheelwork::wheel::Wheel;
 use wheelwork::{HashedWheelTimer, MissedTickBehavior, Period, Timeout, Watchdog, WheelKind};
 
 #[global_allocator]
@@ -262,7 +262,7 @@ fn rule_04_empty_buckets_keep_no_entries() {
 fn rule_04_a_wheel_gives_back_the_memory_of_a_burst() {
     let _alone = ALONE.lock();
     let before = bytes();
-    let mut wheel = HashedWheel::new(512).unwrap();
+    let mut wheel = Wheel::hashed(512).unwrap();
     for n in 0..300_000u64 {
         wheel.insert(5, n);
         wheel.insert(if n % 2 == 0 { 600 } else { 88 }, n); // two ticks of one bucket

@@ -1,10 +1,7 @@
 //! The bucket in which each wheel puts a timeout: worked examples from the literature, followed tick by
 //! tick through every bucket that the timeout is moved down to.
 
-use wheelwork::wheel::{
-    DelayError, HashedWheel, HierarchicalWheel, Key, LinuxClassicWheel, LinuxWheel, Placement,
-    SimpleWheel, Structure, Unlimited, Wheel,
-};
+use wheelwork::wheel::{DelayError, Key, Placement, Structure, Unlimited, Wheel};
 
 fn at(level: usize, bucket: usize) -> Option<(usize, usize)> {
     Some((level, bucket))
@@ -49,14 +46,14 @@ fn set_to<S: Structure>(wheel: &mut Wheel<u64, S>, now: u64) {
 /// is 16 and there are 156 rounds.
 #[test]
 fn rule_08_hashed_computes_bucket_and_rounds_as_netty_does() {
-    let mut wheel = HashedWheel::new(60).unwrap();
+    let mut wheel = Wheel::hashed(60).unwrap();
     let key = wheel.insert(10_000, 0);
     assert_eq!((place(&wheel, key), wheel.remaining_rounds(key)), (at(1, 16), Some(156)));
 }
 
 #[test]
 fn simple_takes_only_delays_shorter_than_a_turn() {
-    let mut wheel = SimpleWheel::new(60).unwrap();
+    let mut wheel = Wheel::simple(60).unwrap();
     for start in [0, 1000] {
         set_to(&mut wheel, start);
         let key = wheel.insert(start + 59, 'x'.into()).unwrap();
@@ -69,20 +66,20 @@ fn simple_takes_only_delays_shorter_than_a_turn() {
         assert_eq!(wheel.next_expiry(), Some(start + 59));
         assert_eq!(wheel.expire(start + 59, |_, _| ()), 1);
     }
-    let refused = SimpleWheel::new(60).unwrap().insert(61, ()).unwrap_err().to_string();
+    let refused = Wheel::simple(60).unwrap().insert(61, ()).unwrap_err().to_string();
     assert_eq!(refused, "a delay of 61 ticks: expected less than 60, one turn of the wheel");
 }
 
 /// Levels of 20 buckets, from tick 0.
 #[test]
 fn hierarchical_moves_timeouts_down_as_kafka_does() {
-    let follow = |deadline| follow(HierarchicalWheel::new(20).unwrap(), deadline);
+    let follow = |deadline| follow(Wheel::hierarchical(20).unwrap(), deadline);
     assert_eq!(follow(2), (vec![(0, 1, 2)], 2));
     assert_eq!(follow(19), (vec![(0, 1, 19)], 19));
     assert_eq!(follow(350), (vec![(0, 2, 17), (340, 1, 10)], 350));
     assert_eq!(follow(450), (vec![(0, 3, 1), (400, 2, 2), (440, 1, 10)], 450));
 
-    let mut wheel = HierarchicalWheel::new(20).unwrap();
+    let mut wheel = Wheel::hierarchical(20).unwrap();
     assert_eq!(wheel.levels(), 1, "made on demand");
     let keys = [446, 455, 473].map(|deadline| wheel.insert(deadline, deadline));
     assert_eq!(keys.map(|key| place(&wheel, key)), [at(3, 1); 3]);
@@ -104,7 +101,7 @@ fn hierarchical_windows_slide_as_in_kafka() {
     for (time, ends) in
         [(c, [3, 9, 27]), (c + 1, [4, 9, 27]), (c + 2, [5, 9, 27]), (c + 3, [6, 12, 27])]
     {
-        let mut wheel = HierarchicalWheel::new(3).unwrap();
+        let mut wheel = Wheel::hierarchical(3).unwrap();
         set_to(&mut wheel, time);
         for deadline in time + 1..c + 27 {
             let level = ends.iter().position(|&end| deadline < c + end).unwrap();
@@ -118,7 +115,7 @@ fn hierarchical_windows_slide_as_in_kafka() {
 #[test]
 fn hierarchical_refuses_levels_of_too_few_or_too_many_buckets() {
     for buckets in [0, 1, 65_537] {
-        let refused = HierarchicalWheel::<()>::new(buckets).unwrap_err();
+        let refused = Wheel::<(), _>::hierarchical(buckets).unwrap_err();
         assert_eq!(refused.buckets, buckets);
         assert_eq!(
             refused.to_string(),
@@ -131,7 +128,7 @@ fn hierarchical_refuses_levels_of_too_few_or_too_many_buckets() {
 #[test]
 fn rule_10_hierarchical_reaches_the_end_of_time() {
     for buckets in [2, 3, 20, 512, 65_536] {
-        let mut wheel = HierarchicalWheel::new(buckets).unwrap();
+        let mut wheel = Wheel::hierarchical(buckets).unwrap();
         wheel.insert(u64::MAX, 0);
         wheel.insert(u64::MAX - 1, 1);
         wheel.insert(1 << 63, 2);
@@ -145,7 +142,7 @@ fn rule_10_hierarchical_reaches_the_end_of_time() {
 
 #[test]
 fn linux_classic_moves_timeouts_down_from_vector_to_vector() {
-    let follow = |deadline| follow(LinuxClassicWheel::new(), deadline);
+    let follow = |deadline| follow(Wheel::linux_classic(), deadline);
     assert_eq!(follow(255), (vec![(0, 1, 255)], 255));
     assert_eq!(follow(256), (vec![(0, 2, 1)], 256));
     assert_eq!(follow(1000), (vec![(0, 2, 3), (768, 1, 232)], 1000));
@@ -154,7 +151,7 @@ fn linux_classic_moves_timeouts_down_from_vector_to_vector() {
 
 #[test]
 fn linux_classic_picks_the_level_by_the_delay() {
-    let mut wheel = LinuxClassicWheel::new();
+    let mut wheel = Wheel::linux_classic();
     for (deadline, level, bucket) in [
         ((1 << 8) - 1, 1, 255),
         (1 << 8, 2, 1),
@@ -176,7 +173,7 @@ fn linux_classic_picks_the_level_by_the_delay() {
 #[test]
 fn rule_08_linux_classic_files_a_far_timeout_when_the_levels_reach_it() {
     const REACH: u64 = (1 << 32) - 1;
-    let mut wheel = LinuxClassicWheel::new();
+    let mut wheel = Wheel::linux_classic();
     let last = wheel.insert(REACH, REACH);
     assert_eq!(place(&wheel, last), at(5, 63));
     let deadline = (1 << 33) + 5;
@@ -197,7 +194,7 @@ fn rule_08_linux_classic_files_a_far_timeout_when_the_levels_reach_it() {
 #[test]
 fn rule_07_linux_classic_keeps_the_order_beyond_its_range() {
     let deadline = 128 << 26;
-    let mut wheel = LinuxClassicWheel::new();
+    let mut wheel = Wheel::linux_classic();
     wheel.insert(deadline, 1);
     set_to(&mut wheel, 10 << 26);
     wheel.insert(deadline, 2);
@@ -210,7 +207,7 @@ fn rule_07_linux_classic_keeps_the_order_beyond_its_range() {
 #[test]
 fn rule_07_linux_classic_jumps_over_its_range_at_once() {
     for deadline in [(1 << 32) - 1, 1 << 32, (63 << 26) + 1, 3 << 40, u64::MAX - 1] {
-        let mut wheel = LinuxClassicWheel::new();
+        let mut wheel = Wheel::linux_classic();
         wheel.insert(deadline, deadline);
         set_to(&mut wheel, deadline - 1);
         assert_eq!(wheel.expire(deadline, |_, expired| assert_eq!(expired.deadline, deadline)), 1);
@@ -227,7 +224,7 @@ fn rule_02_linux_since_4_8_fires_late_and_never_early() {
     for (deadline, fires) in
         [(10, 11), (63, 64), (100, 104), (504, 512), (1000, 1024), (60_000, 61_440)]
     {
-        let (way, fired) = follow(LinuxWheel::new(), deadline);
+        let (way, fired) = follow(Wheel::linux(), deadline);
         assert_eq!((way.len(), fired), (1, fires), "{deadline}: never moved");
     }
 }
@@ -235,7 +232,7 @@ fn rule_02_linux_since_4_8_fires_late_and_never_early() {
 #[test]
 fn linux_since_4_8_picks_the_level_by_the_delay() {
     let starts = [63, 504, 4032, 32_256, 258_048, 2_064_384, 16_515_072, 132_120_576u64];
-    let mut wheel = LinuxWheel::new();
+    let mut wheel = Wheel::linux();
     for (below, start) in starts.into_iter().enumerate() {
         let shift = 3 * below as u32;
         let last = wheel.insert(start - 1, 0);
@@ -250,7 +247,7 @@ fn linux_since_4_8_picks_the_level_by_the_delay() {
 #[test]
 fn rule_08_linux_since_4_8_files_a_far_timeout_when_the_levels_reach_it() {
     const END: u64 = 63 << 24;
-    let mut wheel = LinuxWheel::new();
+    let mut wheel = Wheel::linux();
     let last = wheel.insert(END - 1, 1);
     assert_eq!(place(&wheel, last), at(9, 63));
     let deadline = 1 << 32;
@@ -289,9 +286,9 @@ fn rule_02_delays_around_every_threshold_are_on_time_whenever_they_begin() {
             }
         }
     }
-    check(|| HashedWheel::new(64).unwrap(), |_| 0);
-    check(|| HierarchicalWheel::new(20).unwrap(), |_| 0);
-    check(|| HierarchicalWheel::new(64).unwrap(), |_| 0);
-    check(LinuxClassicWheel::new, |_| 0);
-    check(LinuxWheel::new, |delay| (delay * 8 / 63).max(1));
+    check(|| Wheel::hashed(64).unwrap(), |_| 0);
+    check(|| Wheel::hierarchical(20).unwrap(), |_| 0);
+    check(|| Wheel::hierarchical(64).unwrap(), |_| 0);
+    check(Wheel::linux_classic, |_| 0);
+    check(Wheel::linux, |delay| (delay * 8 / 63).max(1));
 }

@@ -6,9 +6,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 use wheelwork::executor::{Job, OnRefusal};
 use wheelwork::idle::{Answer, Idle, IdlePolicy, IdleTimeouts};
-use wheelwork::wheel::{
-    HashedWheel, HierarchicalWheel, LinuxClassicWheel, LinuxWheel, SimpleWheel,
-};
+use wheelwork::wheel::Wheel;
 use wheelwork::{
     HashedWheelTimer, ManualClock, Next, Period, RescheduleError, Run, SystemClock, TimerTask,
 };
@@ -146,13 +144,13 @@ fn wheels_print_their_size_and_time() {
             with_one($said, wheel);
         }};
     }
-    with_one!("Hashed { buckets: 8", HashedWheel::new(8).unwrap());
-    with_one!("Hierarchical { buckets: 8", HierarchicalWheel::new(8).unwrap());
-    with_one!("LinuxClassic { buckets: 512", LinuxClassicWheel::default());
-    with_one!("Linux { buckets: ", LinuxWheel::default());
-    with_one!("Simple { buckets: 8", SimpleWheel::new(8).unwrap());
+    with_one!("Hashed { buckets: 8", Wheel::hashed(8).unwrap());
+    with_one!("Hierarchical { buckets: 8", Wheel::hierarchical(8).unwrap());
+    with_one!("LinuxClassic { buckets: 512", Wheel::linux_classic());
+    with_one!("Linux { buckets: ", Wheel::linux());
+    with_one!("Simple { buckets: 8", Wheel::simple(8).unwrap());
 
-    let refused = SimpleWheel::new(8).unwrap().insert(9, || ()).unwrap_err();
+    let refused = Wheel::simple(8).unwrap().insert(9, || ()).unwrap_err();
     assert_eq!(text(&refused), "DelayError { delay: 9, ticks_per_wheel: 8, .. }");
 }
 

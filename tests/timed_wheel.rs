@@ -1,7 +1,7 @@
 //! Wheels that are told the time in instants.
 
 use std::time::{Duration, Instant};
-use wheelwork::wheel::{HashedWheel, HierarchicalWheel, Linux, LinuxWheel, Ticks, TimedWheel};
+use wheelwork::wheel::{Linux, Ticks, TimedWheel, Wheel};
 
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
@@ -10,7 +10,7 @@ const SECOND: Duration = Duration::from_secs(1);
 fn rule_02_a_value_is_never_early_and_late_by_less_than_a_tick() {
     let start = Instant::now();
     let ticks = Ticks::new(10 * MS, start).unwrap();
-    let mut wheel = TimedWheel::new(HashedWheel::new(64).unwrap(), ticks);
+    let mut wheel = TimedWheel::new(Wheel::hashed(64).unwrap(), ticks);
     for n in 0..1000u32 {
         wheel.insert_at(start + 777 * n * MS / 100, n);
     }
@@ -29,7 +29,7 @@ fn rule_02_a_value_is_never_early_and_late_by_less_than_a_tick() {
 fn pauses_and_speeds_move_all_deadlines() {
     let start = Instant::now();
     let ticks = Ticks::new(MS, start).unwrap();
-    let mut wheel = TimedWheel::new(HierarchicalWheel::new(8).unwrap(), ticks);
+    let mut wheel = TimedWheel::new(Wheel::hierarchical(8).unwrap(), ticks);
     let first = wheel.insert(start, 100 * MS, 1);
     wheel.insert(start, 1000 * MS, 2);
     wheel.set_speed(start + 50 * MS, 10.0).unwrap();
@@ -100,7 +100,7 @@ fn a_linux_wheel_counts_a_delay_from_the_present_that_it_gets() {
     for (history, number) in histories.iter().zip(1..) {
         let start = Instant::now();
         let now = start + 3600 * SECOND;
-        let mut wheel = TimedWheel::new(LinuxWheel::new(), Ticks::new(MS, start).unwrap());
+        let mut wheel = TimedWheel::new(Wheel::linux(), Ticks::new(MS, start).unwrap());
         history(&mut wheel, start, now);
         let fired = (0..100).find(|&ms| wheel.pop(now + ms * MS).is_some());
         assert!(matches!(fired, Some(50..=58)), "history {number}: {fired:?}");

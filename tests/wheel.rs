@@ -9,10 +9,7 @@ use crate::cases::cases;
 use compared::{BTree, Heap, OrderedList, SkipList, Timers};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use wheelwork::wheel::{
-    HashedWheel, HierarchicalWheel, Key, LinuxClassicWheel, LinuxWheel, SimpleWheel, Structure,
-    Unlimited, Wheel,
-};
+use wheelwork::wheel::{Key, Linux, Structure, Unlimited, Wheel};
 
 fn expire<S: Structure>(wheel: &mut Wheel<u64, S>, now: u64) -> Vec<(u64, u64)> {
     let mut out = Vec::new();
@@ -27,7 +24,7 @@ fn expire<S: Structure>(wheel: &mut Wheel<u64, S>, now: u64) -> Vec<(u64, u64)> 
 #[test]
 fn a_key_never_finds_a_later_value() {
     const MANY: u64 = 5000;
-    let mut wheel = HashedWheel::new(8).unwrap();
+    let mut wheel = Wheel::hashed(8).unwrap();
     assert!(wheel.is_empty());
     let mut keys: Vec<Key> = (0..MANY).map(|n| wheel.insert(9, n)).collect();
     let mut old = keys.clone();
@@ -50,7 +47,7 @@ fn a_key_never_finds_a_later_value() {
 /// the pointer passes that bucket for the 157th time.
 #[test]
 fn rule_08_a_hashed_timeout_runs_when_its_rounds_are_over() {
-    let mut wheel = HashedWheel::new(60).unwrap();
+    let mut wheel = Wheel::hashed(60).unwrap();
     assert_eq!(wheel.ticks_per_wheel(), 64, "rounded up");
     let key = wheel.insert(10_000, 7);
     assert_eq!((wheel.remaining_rounds(key), wheel.bucket(key)), (Some(156), Some(16)));
@@ -67,7 +64,7 @@ fn rule_08_a_hashed_timeout_runs_when_its_rounds_are_over() {
 
 #[test]
 fn an_overdue_timeout_goes_into_the_current_bucket() {
-    let mut wheel = HashedWheel::new(8).unwrap();
+    let mut wheel = Wheel::hashed(8).unwrap();
     expire(&mut wheel, 99);
     assert_eq!(wheel.current_tick(), 100);
     let key = wheel.insert(3, 3);
@@ -79,10 +76,10 @@ fn an_overdue_timeout_goes_into_the_current_bucket() {
 
 #[test]
 fn a_key_outlives_its_value_and_finds_nothing() {
-    key_outlives_value(HashedWheel::new(8).unwrap());
-    key_outlives_value(HierarchicalWheel::new(2).unwrap());
-    key_outlives_value(LinuxClassicWheel::new());
-    key_outlives_value(LinuxWheel::new());
+    key_outlives_value(Wheel::hashed(8).unwrap());
+    key_outlives_value(Wheel::hierarchical(2).unwrap());
+    key_outlives_value(Wheel::linux_classic());
+    key_outlives_value(Wheel::linux());
 }
 
 fn key_outlives_value<S: Unlimited>(mut wheel: Wheel<u64, S>) {
@@ -96,10 +93,10 @@ fn key_outlives_value<S: Unlimited>(mut wheel: Wheel<u64, S>) {
 
 #[test]
 fn rule_05_a_callback_that_panics_loses_no_other_value() {
-    panics_lose_nothing(HashedWheel::new(8).unwrap());
-    panics_lose_nothing(HierarchicalWheel::new(2).unwrap());
-    panics_lose_nothing(LinuxClassicWheel::new());
-    panics_lose_nothing(LinuxWheel::new());
+    panics_lose_nothing(Wheel::hashed(8).unwrap());
+    panics_lose_nothing(Wheel::hierarchical(2).unwrap());
+    panics_lose_nothing(Wheel::linux_classic());
+    panics_lose_nothing(Wheel::linux());
 }
 
 fn panics_lose_nothing<S: Unlimited>(mut wheel: Wheel<u64, S>) {
@@ -118,7 +115,7 @@ fn panics_lose_nothing<S: Unlimited>(mut wheel: Wheel<u64, S>) {
 #[test]
 fn rule_10_ticks_just_before_the_last_one_do_not_overflow() {
     for size in [1, 512] {
-        let mut wheel = HashedWheel::new(size).unwrap();
+        let mut wheel = Wheel::hashed(size).unwrap();
         wheel.insert(u64::MAX, 1);
         wheel.insert(u64::MAX - 1, 2);
         assert_eq!(wheel.next_expiry(), Some(u64::MAX - 1));
@@ -207,7 +204,7 @@ fn agrees_with_a_sorted_map<S: Unlimited>(mut wheel: Wheel<u64, S>, steps: &[Ste
 }
 
 /// The Linux wheel may be late: by one tick, or by at most 8/63 of the delay.
-fn agrees_up_to_its_lateness(mut wheel: LinuxWheel<u64>, steps: &[Step]) {
+fn agrees_up_to_its_lateness(mut wheel: Wheel<u64, Linux>, steps: &[Step]) {
     /// A live timeout: its key, its deadline, and the last tick in which it may fire.
     type Live = BTreeMap<u64, (Key, u64, u64)>;
     let (mut live, mut keys, mut now): (Live, Vec<(Key, u64)>, u64) = Default::default();
@@ -248,7 +245,7 @@ fn agrees_up_to_its_lateness(mut wheel: LinuxWheel<u64>, steps: &[Step]) {
 
 /// The lists and trees that the literature compares wheels with agree with a wheel.
 fn compared_agrees_with_a_wheel<T: Timers + Default>(steps: &[Step]) {
-    let (mut compared, mut wheel) = (T::default(), HierarchicalWheel::new(20).unwrap());
+    let (mut compared, mut wheel) = (T::default(), Wheel::hierarchical(20).unwrap());
     let (mut keys, mut now) = (Vec::new(), 0u64);
     for (id, step) in (0u64..).zip(steps) {
         match *step {
@@ -276,8 +273,7 @@ fn compared_agrees_with_a_wheel<T: Timers + Default>(steps: &[Step]) {
 /// The simple wheel refuses all delays of a turn or more, and agrees with a hashed wheel on the
 /// others.
 fn agrees_within_a_turn(size: usize, steps: &[Step]) {
-    let (mut simple, mut hashed) =
-        (SimpleWheel::new(size).unwrap(), HashedWheel::new(size).unwrap());
+    let (mut simple, mut hashed) = (Wheel::simple(size).unwrap(), Wheel::hashed(size).unwrap());
     let (mut keys, mut now) = (Vec::new(), 0u64);
     for (id, step) in (0u64..).zip(steps) {
         match *step {
@@ -307,13 +303,13 @@ proptest! {
     #[test]
     fn rule_07_histories_agree_with_a_sorted_map(steps in prop::collection::vec(step(), 1..200)) {
         for size in [1, 2, 8, 64, 512] {
-            agrees_with_a_sorted_map(HashedWheel::new(size).unwrap(), &steps);
+            agrees_with_a_sorted_map(Wheel::hashed(size).unwrap(), &steps);
         }
         for buckets in [2, 3, 20, 64] {
-            agrees_with_a_sorted_map(HierarchicalWheel::new(buckets).unwrap(), &steps);
+            agrees_with_a_sorted_map(Wheel::hierarchical(buckets).unwrap(), &steps);
         }
-        agrees_with_a_sorted_map(LinuxClassicWheel::new(), &steps);
-        agrees_up_to_its_lateness(LinuxWheel::new(), &steps);
+        agrees_with_a_sorted_map(Wheel::linux_classic(), &steps);
+        agrees_up_to_its_lateness(Wheel::linux(), &steps);
         for size in [1, 20, 512] {
             agrees_within_a_turn(size, &steps);
         }
@@ -329,7 +325,7 @@ proptest! {
         before in prop::collection::vec((0u64..3000, 0u64..200), 1..100),
     ) {
         let run = |stride: u64| {
-            let (mut wheel, mut now, mut fired) = (LinuxWheel::new(), 0, Vec::new());
+            let (mut wheel, mut now, mut fired) = (Wheel::linux(), 0, Vec::new());
             for (id, &(delay, pause)) in (0u64..).zip(&before) {
                 wheel.insert(now + delay, id);
                 now += pause;
@@ -351,7 +347,7 @@ proptest! {
 /// An entry holds 16 bits of its slot's generation. Here the slot is reused 65,536 times, so they match.
 #[test]
 fn rule_02_a_dead_entry_that_matches_by_chance_fires_nothing_early() {
-    let mut wheel = HashedWheel::new(64).unwrap();
+    let mut wheel = Wheel::hashed(64).unwrap();
     (0..70_000).for_each(|_| _ = wheel.insert(5_000_000, 0)); // so that nothing is swept
     let first = wheel.insert(10, 1);
     wheel.remove(first);
@@ -365,7 +361,7 @@ fn rule_02_a_dead_entry_that_matches_by_chance_fires_nothing_early() {
 
 #[test]
 fn rule_10_the_wheel_can_expire_the_last_tick_twice() {
-    let mut wheel = HashedWheel::new(8).unwrap();
+    let mut wheel = Wheel::hashed(8).unwrap();
     wheel.insert(5, 1);
     assert_eq!(expire(&mut wheel, u64::MAX), [(5, 1)]);
     assert_eq!(expire(&mut wheel, u64::MAX), []);
@@ -374,7 +370,7 @@ fn rule_10_the_wheel_can_expire_the_last_tick_twice() {
 /// Both expire at 104: the first from level 2, and the second from level 1.
 #[test]
 fn rule_07_the_linux_wheel_keeps_the_order_of_one_deadline_within_a_tick() {
-    let mut wheel = LinuxWheel::new();
+    let mut wheel = Wheel::linux();
     let first = wheel.insert(103, 1);
     assert_eq!(expire(&mut wheel, 50), []);
     let second = wheel.insert(103, 2);
@@ -386,7 +382,7 @@ fn rule_07_the_linux_wheel_keeps_the_order_of_one_deadline_within_a_tick() {
 /// one.
 #[test]
 fn the_linux_wheel_expires_one_deadline_in_the_order_of_buckets() {
-    let mut wheel = LinuxWheel::new();
+    let mut wheel = Wheel::linux();
     wheel.insert(100, 1);
     assert_eq!(expire(&mut wheel, 50), []);
     wheel.insert(100, 2);
@@ -407,14 +403,14 @@ fn rule_07_a_timeout_moved_down_in_a_jump_stays_before_a_later_one_of_its_tick()
         assert_eq!(expire(&mut wheel, tick), [(tick, 1), (tick, 2)]);
     }
     const TICK: u64 = (1 << 20) + (1 << 14);
-    check(LinuxClassicWheel::new(), TICK, [(1 << 20) - 1, TICK - 300]);
-    check(HierarchicalWheel::new(3).unwrap(), 63, [50, 58]);
+    check(Wheel::linux_classic(), TICK, [(1 << 20) - 1, TICK - 300]);
+    check(Wheel::hierarchical(3).unwrap(), 63, [50, 58]);
 }
 
 #[test]
 fn rule_08_a_far_timeout_survives_a_sweep() {
     let deadline = (1 << 33) + 5;
-    let mut wheel = LinuxClassicWheel::new();
+    let mut wheel = Wheel::linux_classic();
     wheel.insert(deadline, 1);
     let others: Vec<_> = (0..2000).map(|n| wheel.insert(deadline, n)).collect();
     assert_eq!(others.into_iter().filter_map(|other| wheel.remove(other)).count(), 2000);

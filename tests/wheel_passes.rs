@@ -3,10 +3,7 @@
 use crate::cases::cases;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use wheelwork::wheel::{
-    Expired, HashedWheel, HierarchicalWheel, Key, LinuxClassicWheel, LinuxWheel, SimpleWheel,
-    Unlimited, Wheel,
-};
+use wheelwork::wheel::{Expired, Key, Unlimited, Wheel};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -158,14 +155,14 @@ proptest! {
         steps in prop::collection::vec(step(), 1..200),
     ) {
         for size in [1, 8, 512] {
-            passes_agree_with_a_sorted_map(HashedWheel::new(size).unwrap(), &steps);
+            passes_agree_with_a_sorted_map(Wheel::hashed(size).unwrap(), &steps);
         }
         for buckets in [2, 20] {
-            passes_agree_with_a_sorted_map(HierarchicalWheel::new(buckets).unwrap(), &steps);
+            passes_agree_with_a_sorted_map(Wheel::hierarchical(buckets).unwrap(), &steps);
         }
-        passes_agree_with_a_sorted_map(LinuxClassicWheel::new(), &steps);
-        nothing_is_lost(LinuxWheel::new(), &steps);
-        nothing_is_lost(HashedWheel::new(64).unwrap(), &steps);
+        passes_agree_with_a_sorted_map(Wheel::linux_classic(), &steps);
+        nothing_is_lost(Wheel::linux(), &steps);
+        nothing_is_lost(Wheel::hashed(64).unwrap(), &steps);
     }
 }
 
@@ -182,7 +179,7 @@ fn calls<S: Unlimited>(wheel: &mut Wheel<u64, S>, now: u64, limit: usize) -> usi
 
 #[test]
 fn a_limit_divides_a_pass() {
-    let mut wheel = HashedWheel::new(64).unwrap();
+    let mut wheel = Wheel::hashed(64).unwrap();
     (0..1000).for_each(|n| _ = wheel.insert(5, n));
     assert_eq!(calls(&mut wheel, 5, 100), 11, "the last call finds nothing");
     assert!(wheel.is_empty());
@@ -193,7 +190,7 @@ fn a_limit_divides_a_pass() {
 /// Otherwise a pass over a million removed values would take as long as one over a million live ones.
 #[test]
 fn a_limit_counts_removed_values_too() {
-    let mut wheel = HashedWheel::new(64).unwrap();
+    let mut wheel = Wheel::hashed(64).unwrap();
     let keys: Vec<Key> = (0..1000).map(|n| wheel.insert(5, n)).collect();
     keys[1..500].iter().for_each(|&key| _ = wheel.remove(key));
     let mut seen = 0;
@@ -203,7 +200,7 @@ fn a_limit_counts_removed_values_too() {
 
 #[test]
 fn a_callback_may_insert_remove_and_reschedule() {
-    let mut wheel = HierarchicalWheel::new(8).unwrap();
+    let mut wheel = Wheel::hierarchical(8).unwrap();
     let [first, second, third, fourth] = [1, 2, 3, 4].map(|n| wheel.insert(n, n));
     let mut log = Vec::new();
     let ended = wheel.expire_at_most(10, usize::MAX, |wheel, expired| {
@@ -226,7 +223,7 @@ fn a_callback_may_insert_remove_and_reschedule() {
 
 #[test]
 fn the_simple_wheel_reschedules_within_a_turn() {
-    let mut wheel = SimpleWheel::new(8).unwrap();
+    let mut wheel = Wheel::simple(8).unwrap();
     let key = wheel.insert(5, "value").unwrap();
     assert!(wheel.reschedule(key, 7).unwrap());
     assert!(wheel.reschedule(key, 2).unwrap());

@@ -7,7 +7,7 @@ use crossbeam_skiplist::SkipMap;
 use slab::Slab;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
-use wheelwork::wheel::{self, SimpleWheel, Unlimited, Wheel};
+use wheelwork::wheel::{self, Simple, Unlimited, Wheel};
 
 /// A structure for timeouts. A `u64` stands for the task.
 pub trait Timers {
@@ -202,7 +202,7 @@ impl<S: Unlimited> Timers for Wheel<u64, S> {
 }
 
 /// A simple wheel for delays that fit.
-pub struct Fitting(pub SimpleWheel<u64>);
+pub struct Fitting(pub Wheel<u64, Simple>);
 
 impl Timers for Fitting {
     type Key = wheel::Key;

@@ -20,9 +20,7 @@ use compared::{BTree, Fitting, Heap, OrderedList, SkipList};
 use costs::Costs;
 use measure::{Row, SIMPLE, measure};
 use std::path::{Path, PathBuf};
-use wheelwork::wheel::{
-    HashedWheel, HierarchicalWheel, LinuxClassicWheel, LinuxWheel, SimpleWheel,
-};
+use wheelwork::wheel::Wheel;
 use workload::{Delays, TURN};
 
 const QUICK: [usize; 3] = [1_000, 10_000, 100_000];
@@ -94,19 +92,17 @@ fn every_structure(n: usize, delays: Delays) -> Vec<Row> {
     let turn = TURN as usize;
     let mut rows = Vec::new();
     if delays == Delays::Short {
-        rows.push(measure(SIMPLE, n, delays, || Fitting(SimpleWheel::new(turn).expect("a size"))));
+        rows.push(measure(SIMPLE, n, delays, || Fitting(Wheel::simple(turn).expect("a size"))));
     }
-    rows.push(measure("hashed", n, delays, || HashedWheel::new(turn).expect("a size")));
+    rows.push(measure("hashed", n, delays, || Wheel::hashed(turn).expect("a size")));
     // No more than a few thousand timeouts in a bucket, as the guide advises.
     let buckets = (n / 2048).next_power_of_two();
     if buckets > turn {
-        rows.push(measure("large hashed", n, delays, || {
-            HashedWheel::new(buckets).expect("a size")
-        }));
+        rows.push(measure("large hashed", n, delays, || Wheel::hashed(buckets).expect("a size")));
     }
-    rows.push(measure("hierarchical", n, delays, || HierarchicalWheel::new(turn).expect("a size")));
-    rows.push(measure("Linux classic", n, delays, LinuxClassicWheel::new));
-    rows.push(measure("Linux", n, delays, LinuxWheel::new));
+    rows.push(measure("hierarchical", n, delays, || Wheel::hierarchical(turn).expect("a size")));
+    rows.push(measure("Linux classic", n, delays, Wheel::linux_classic));
+    rows.push(measure("Linux", n, delays, Wheel::linux));
     rows.push(measure("binary heap", n, delays, Heap::default));
     rows.push(measure("B-tree", n, delays, BTree::default));
     rows.push(measure("skip list", n, delays, SkipList::default));

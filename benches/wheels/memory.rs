@@ -8,9 +8,7 @@ mod workload;
 
 use compared::{BTree, Fitting, Heap, OrderedList, SkipList, Timers};
 use kit::live_bytes::{self, COUNTING, Counting};
-use wheelwork::wheel::{
-    HashedWheel, HierarchicalWheel, LinuxClassicWheel, LinuxWheel, SimpleWheel,
-};
+use wheelwork::wheel::Wheel;
 use workload::{Delays, TURN, out_of_reach};
 
 #[global_allocator]
@@ -26,11 +24,11 @@ fn main() {
     println!("|---|---|---|---|---|");
     let turn = TURN as usize;
     let all = draw(&SIZES);
-    print_row("simple", &all[..1], || Fitting(SimpleWheel::new(turn).expect("a size")));
-    print_row("hashed", &all, || HashedWheel::new(turn).expect("a size"));
-    print_row("hierarchical", &all, || HierarchicalWheel::new(turn).expect("a size"));
-    print_row("Linux classic", &all, LinuxClassicWheel::new);
-    print_row("Linux", &all, LinuxWheel::new);
+    print_row("simple", &all[..1], || Fitting(Wheel::simple(turn).expect("a size")));
+    print_row("hashed", &all, || Wheel::hashed(turn).expect("a size"));
+    print_row("hierarchical", &all, || Wheel::hierarchical(turn).expect("a size"));
+    print_row("Linux classic", &all, Wheel::linux_classic);
+    print_row("Linux", &all, Wheel::linux);
     print_row("binary heap", &all, Heap::default);
     print_row("B-tree", &all, BTree::default);
     print_row("skip list", &all, SkipList::default);

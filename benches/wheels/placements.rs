@@ -4,10 +4,7 @@
 use kit::{Anchor, Color, Picture, grouped};
 use std::io;
 use std::path::Path;
-use wheelwork::wheel::{
-    HashedWheel, HierarchicalWheel, Key, LinuxClassicWheel, LinuxWheel, Placement, SimpleWheel,
-    Structure, Wheel,
-};
+use wheelwork::wheel::{Key, Placement, Structure, Wheel};
 
 /// The delays of the timeouts, in ticks, and their colors.
 const TIMEOUTS: [(u64, Color); 4] = [
@@ -60,7 +57,7 @@ pub fn draw(folder: &Path) -> io::Result<()> {
 
 fn simple() -> Drawn {
     let way = |delay| {
-        let mut wheel = SimpleWheel::new(BUCKETS).expect("a size");
+        let mut wheel = Wheel::simple(BUCKETS).expect("a size");
         match wheel.insert(delay, ()) {
             Ok(key) => follow(wheel, key),
             Err(refused) => Way { places: Vec::new(), end: format!("refused: {refused}") },
@@ -77,7 +74,7 @@ fn simple() -> Drawn {
 
 fn hashed() -> Drawn {
     let way = |delay| {
-        let mut wheel = HashedWheel::new(BUCKETS).expect("a size");
+        let mut wheel = Wheel::hashed(BUCKETS).expect("a size");
         let key = wheel.insert(delay, ());
         let rounds = wheel.remaining_rounds(key).map(grouped).unwrap_or_default();
         let Way { places, end } = follow(wheel, key);
@@ -94,7 +91,7 @@ fn hashed() -> Drawn {
 
 fn hierarchical() -> Drawn {
     let way = |delay| {
-        let mut wheel = HierarchicalWheel::new(BUCKETS).expect("a size");
+        let mut wheel = Wheel::hierarchical(BUCKETS).expect("a size");
         let key = wheel.insert(delay, ());
         follow(wheel, key)
     };
@@ -112,7 +109,7 @@ fn hierarchical() -> Drawn {
 
 fn linux_classic() -> Drawn {
     let way = |delay| {
-        let mut wheel = LinuxClassicWheel::new();
+        let mut wheel = Wheel::linux_classic();
         let key = wheel.insert(delay, ());
         follow(wheel, key)
     };
@@ -127,7 +124,7 @@ fn linux_classic() -> Drawn {
 
 fn linux() -> Drawn {
     let way = |delay| {
-        let mut wheel = LinuxWheel::new();
+        let mut wheel = Wheel::linux();
         let key = wheel.insert(delay, ());
         follow(wheel, key)
     };

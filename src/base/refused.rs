@@ -13,9 +13,9 @@ use std::sync::{Mutex, PoisonError};
 /// # Examples
 ///
 /// ```
-/// use wheelwork::wheel::SimpleWheel;
+/// use wheelwork::wheel::Wheel;
 ///
-/// let mut wheel = SimpleWheel::new(64)?;
+/// let mut wheel = Wheel::simple(64)?;
 /// let refused = wheel.insert(64, "too far").unwrap_err();
 /// assert_eq!(refused.value.into_inner(), "too far");
 /// # Ok::<(), wheelwork::wheel::WheelSizeError>(())

@@ -35,7 +35,7 @@ static LIVE_TIMERS: AtomicUsize = AtomicUsize::new(0);
 ///
 /// All guarantees of the timer hold with each structure. [Choosing a wheel](crate::guide::choosing_a_wheel) compares
 /// them. The non-cascading wheel of Linux is not offered, because it is not exact: see
-/// [`LinuxWheel`](crate::wheel::LinuxWheel).
+/// [`wheel::Linux`](crate::wheel::Linux).
 ///
 /// # Examples
 ///
@@ -53,15 +53,15 @@ static LIVE_TIMERS: AtomicUsize = AtomicUsize::new(0);
 #[non_exhaustive]
 pub enum WheelKind {
     /// One ring of `ticks_per_wheel` buckets, with rounds:
-    /// [`HashedWheel`](crate::wheel::HashedWheel). It takes the least memory, and is the fastest
+    /// [`wheel::Hashed`](crate::wheel::Hashed). It takes the least memory, and is the fastest
     /// unless delays are many turns long.
     #[default]
     Hashed,
     /// Levels of `ticks_per_wheel` buckets each, allocated on demand:
-    /// [`HierarchicalWheel`](crate::wheel::HierarchicalWheel).
+    /// [`wheel::Hierarchical`](crate::wheel::Hierarchical).
     Hierarchical,
     /// One level of 256 buckets and four of 64:
-    /// [`LinuxClassicWheel`](crate::wheel::LinuxClassicWheel).
+    /// [`wheel::LinuxClassic`](crate::wheel::LinuxClassic).
     LinuxClassic,
 }
 

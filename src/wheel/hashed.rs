@@ -20,8 +20,35 @@ use super::values::Wheel;
 use std::collections::TryReserveError;
 use std::fmt;
 
-/// One ring of buckets. The pointer passes a timeout's bucket once in each remaining round.
-pub struct Ring {
+/// One ring of buckets, with rounds.
+///
+/// Modelled on Netty's `HashedWheelTimer` and scheme 6 of Varghese and Lauck (1987). It is exact.
+/// `insert` and `next_expiry` are O(1), `remove` is O(1) amortised. Values of several rounds in one
+/// bucket never hide each other. But whenever something in a bucket is due, all of its entries are
+/// checked. So a timeout of many turns costs many checks.
+///
+/// It allocates its buckets up front, 41 bytes each. An entry takes about 8 bytes besides the
+/// value.
+///
+/// # Examples
+///
+/// ```
+/// use wheelwork::wheel::Wheel;
+///
+/// let mut wheel = Wheel::hashed(64)?;
+/// let far = wheel.insert(10_000, "far");
+/// wheel.insert(3, "near");
+/// assert_eq!(wheel.remaining_rounds(far), Some(156)); // 10,000 / 64
+/// assert_eq!(wheel.next_expiry(), Some(3));
+///
+/// let mut fired = Vec::new();
+/// wheel.expire(5, |_, expired| fired.push((expired.deadline, expired.value)));
+/// assert_eq!(fired, [(3, "near")]);
+/// assert_eq!(wheel.remove(far), Some("far"));
+/// assert!(wheel.is_empty());
+/// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
+/// ```
+pub struct Hashed {
     buckets: Vec<Bucket<u16>>,
     /// See `bucket`.
     spare: Bucket<u16>,
@@ -37,7 +64,7 @@ pub struct Ring {
     sweep_position: SweepPosition,
 }
 
-impl Ring {
+impl Hashed {
     /// `ticks_per_wheel` must be a power of two.
     pub(crate) fn new(ticks_per_wheel: usize) -> Result<Self, TryReserveError> {
         debug_assert!(ticks_per_wheel.is_power_of_two());
@@ -111,7 +138,7 @@ impl Ring {
     }
 }
 
-impl TokenWheel for Ring {
+impl TokenWheel for Hashed {
     /// O(1), apart from growth of the bucket.
     #[inline]
     fn insert(&mut self, tick: u64, token: Token) {
@@ -198,7 +225,7 @@ impl TokenWheel for Ring {
     }
 }
 
-impl Exact for Ring {
+impl Exact for Hashed {
     fn confirm_tick(&mut self, tick: u64, confirm: &mut Confirm<impl FnMut(Due) -> Standing>) {
         let bucket = (tick & self.slot_mask) as usize;
         let round = (tick >> self.round_shift) as u16;
@@ -208,9 +235,9 @@ impl Exact for Ring {
     }
 }
 
-impl Unlimited for Ring {}
+impl Unlimited for Hashed {}
 
-impl fmt::Debug for Ring {
+impl fmt::Debug for Hashed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         structure::debug("Hashed", self, f)
     }
@@ -219,44 +246,14 @@ impl fmt::Debug for Ring {
 /// Netty's limit.
 pub(crate) const MAX_TICKS_PER_WHEEL: usize = 1 << 30;
 
-/// One ring of buckets, with rounds.
-///
-/// Modelled on Netty's `HashedWheelTimer` and scheme 6 of Varghese and Lauck (1987). It is exact.
-/// `insert` and `next_expiry` are O(1), `remove` is O(1) amortised. Values of several rounds in one
-/// bucket never hide each other. But whenever something in a bucket is due, all of its entries are
-/// checked. So a timeout of many turns costs many checks.
-///
-/// It allocates its buckets up front, 41 bytes each. An entry takes about 8 bytes besides the
-/// value.
-///
-/// # Examples
-///
-/// ```
-/// use wheelwork::wheel::HashedWheel;
-///
-/// let mut wheel = HashedWheel::new(64)?;
-/// let far = wheel.insert(10_000, "far");
-/// wheel.insert(3, "near");
-/// assert_eq!(wheel.remaining_rounds(far), Some(156)); // 10,000 / 64
-/// assert_eq!(wheel.next_expiry(), Some(3));
-///
-/// let mut fired = Vec::new();
-/// wheel.expire(5, |_, expired| fired.push((expired.deadline, expired.value)));
-/// assert_eq!(fired, [(3, "near")]);
-/// assert_eq!(wheel.remove(far), Some("far"));
-/// assert!(wheel.is_empty());
-/// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
-/// ```
-pub type HashedWheel<T> = Wheel<T, Ring>;
-
 /// The number of ticks in a turn was zero or above 2^30, or memory for the buckets was refused.
 ///
 /// # Examples
 ///
 /// ```
-/// use wheelwork::wheel::{HashedWheel, WheelSizeError};
+/// use wheelwork::wheel::{Wheel, WheelSizeError};
 ///
-/// let refused: WheelSizeError = HashedWheel::<u32>::new(0).unwrap_err();
+/// let refused: WheelSizeError = Wheel::<u32, _>::hashed(0).unwrap_err();
 /// assert_eq!(refused.ticks_per_wheel, 0);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -275,18 +272,18 @@ fn size_error(ticks: usize) -> String {
     }
 }
 
-impl<T> HashedWheel<T> {
-    /// A wheel of `ticks_per_wheel` buckets, rounded up to a power of two.
+impl<T> Wheel<T, Hashed> {
+    /// A [`Hashed`] wheel of `ticks_per_wheel` buckets, rounded up to a power of two.
     ///
     /// # Errors
     ///
     /// If the size is zero or above 2^30, or if memory for the buckets is refused.
-    pub fn new(ticks_per_wheel: usize) -> Result<Self, WheelSizeError> {
+    pub fn hashed(ticks_per_wheel: usize) -> Result<Self, WheelSizeError> {
         let error = WheelSizeError { ticks_per_wheel };
         if !(1..=MAX_TICKS_PER_WHEEL).contains(&ticks_per_wheel) {
             return Err(error);
         }
-        Ring::new(ticks_per_wheel.next_power_of_two()).map(Self::on).map_err(|_| error)
+        Hashed::new(ticks_per_wheel.next_power_of_two()).map(Self::on).map_err(|_| error)
     }
 
     /// The number of times that the pointer will still pass the bucket of `key` before the pass

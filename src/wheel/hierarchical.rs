@@ -28,11 +28,11 @@ const MAX_BUCKETS: usize = 1 << 16;
 /// # Examples
 ///
 /// ```
-/// use wheelwork::wheel::HierarchicalWheel;
+/// use wheelwork::wheel::{Hierarchical, Wheel};
 ///
-/// let mut wheel = HierarchicalWheel::new(20)?;
+/// let mut wheel = Wheel::hierarchical(20)?;
 /// let key = wheel.insert(450, "four hundred and fifty");
-/// let place = |wheel: &HierarchicalWheel<_>| wheel.placement(key).map(|at| (at.level, at.bucket));
+/// let place = |wheel: &Wheel<_, Hierarchical>| wheel.placement(key).map(|at| (at.level, at.bucket));
 /// assert_eq!(place(&wheel), Some((3, 1)));
 /// wheel.expire(400, |_, _| unreachable!());
 /// assert_eq!(place(&wheel), Some((2, 2)));
@@ -41,9 +41,6 @@ const MAX_BUCKETS: usize = 1 << 16;
 /// assert_eq!(wheel.expire(450, |_, expired| assert_eq!(expired.deadline, 450)), 1);
 /// # Ok::<(), wheelwork::wheel::LevelSizeError>(())
 /// ```
-pub type HierarchicalWheel<T> = Wheel<T, Hierarchical>;
-
-/// The structure of a [`HierarchicalWheel`].
 pub type Hierarchical = Cascade<Powers>;
 
 /// The number of buckets in each level was below 2 or above 65,536, or memory for them was refused.
@@ -51,9 +48,9 @@ pub type Hierarchical = Cascade<Powers>;
 /// # Examples
 ///
 /// ```
-/// use wheelwork::wheel::HierarchicalWheel;
+/// use wheelwork::wheel::Wheel;
 ///
-/// assert_eq!(HierarchicalWheel::<u32>::new(1).unwrap_err().buckets, 1);
+/// assert_eq!(Wheel::<u32, _>::hierarchical(1).unwrap_err().buckets, 1);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", size_error(*buckets))]
@@ -91,13 +88,13 @@ impl Hierarchical {
 
 impl Unlimited for Hierarchical {}
 
-impl<T> HierarchicalWheel<T> {
-    /// A wheel whose levels have `buckets` buckets each. Kafka's have 20.
+impl<T> Wheel<T, Hierarchical> {
+    /// A [`Hierarchical`] wheel whose levels have `buckets` buckets each. Kafka's have 20.
     ///
     /// # Errors
     ///
     /// If `buckets` is below 2 or above 65,536, or if memory for them is refused.
-    pub fn new(buckets: usize) -> Result<Self, LevelSizeError> {
+    pub fn hierarchical(buckets: usize) -> Result<Self, LevelSizeError> {
         Hierarchical::with_buckets(buckets).map(Self::on)
     }
 

@@ -6,9 +6,9 @@
 /// # Examples
 ///
 /// ```
-/// use wheelwork::wheel::HashedWheel;
+/// use wheelwork::wheel::Wheel;
 ///
-/// let mut wheel = HashedWheel::new(64)?;
+/// let mut wheel = Wheel::hashed(64)?;
 /// let key = wheel.insert(3, "value");
 /// assert_eq!((wheel.get(key), wheel.deadline(key)), (Some(&"value"), Some(3)));
 /// wheel.expire(3, |_, _| ());
@@ -27,9 +27,9 @@ pub struct Key {
 /// # Examples
 ///
 /// ```
-/// use wheelwork::wheel::{Expired, HashedWheel};
+/// use wheelwork::wheel::{Expired, Wheel};
 ///
-/// let mut wheel = HashedWheel::new(64)?;
+/// let mut wheel = Wheel::hashed(64)?;
 /// let inserted = wheel.insert(3, "value");
 /// let Some(Expired { key, deadline, value, .. }) = wheel.pop(5) else { panic!("it is due") };
 /// assert_eq!((key, deadline, value), (inserted, 3, "value"));

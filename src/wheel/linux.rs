@@ -62,19 +62,16 @@ const OUT_OF_REACH: u64 = threshold(LEVELS);
 /// # Examples
 ///
 /// ```
-/// use wheelwork::wheel::LinuxWheel;
+/// use wheelwork::wheel::{Linux, Wheel};
 ///
-/// let mut wheel = LinuxWheel::new();
+/// let mut wheel = Wheel::linux();
 /// let key = wheel.insert(1000, "one thousand"); // from 504 on, a bucket spans 64 ticks
-/// let place = |wheel: &LinuxWheel<_>| wheel.placement(key).map(|at| (at.level, at.bucket));
+/// let place = |wheel: &Wheel<_, Linux>| wheel.placement(key).map(|at| (at.level, at.bucket));
 /// assert_eq!(place(&wheel), Some((3, 16)));
 /// assert_eq!(wheel.next_expiry(), Some(1024));
 /// assert_eq!(wheel.expire(1023, |_, _| ()), 0);
 /// assert_eq!(wheel.expire(1024, |_, expired| assert_eq!(expired.deadline, 1000)), 1);
 /// ```
-pub type LinuxWheel<T> = Wheel<T, Linux>;
-
-/// The structure of a [`LinuxWheel`].
 pub struct Linux {
     /// The buckets of all levels, the finest level first.
     buckets: Vec<Bucket<()>>,
@@ -247,9 +244,9 @@ impl fmt::Debug for Linux {
     }
 }
 
-impl<T> LinuxWheel<T> {
-    /// An empty wheel.
-    pub fn new() -> Self {
+impl<T> Wheel<T, Linux> {
+    /// An empty [`Linux`] wheel.
+    pub fn linux() -> Self {
         Self::on(Linux::default())
     }
 }

@@ -26,19 +26,16 @@ use super::values::Wheel;
 /// # Examples
 ///
 /// ```
-/// use wheelwork::wheel::LinuxClassicWheel;
+/// use wheelwork::wheel::{LinuxClassic, Wheel};
 ///
-/// let mut wheel = LinuxClassicWheel::new();
+/// let mut wheel = Wheel::linux_classic();
 /// let key = wheel.insert(1000, "one thousand");
-/// let place = |wheel: &LinuxClassicWheel<_>| wheel.placement(key).map(|at| (at.level, at.bucket));
+/// let place = |wheel: &Wheel<_, LinuxClassic>| wheel.placement(key).map(|at| (at.level, at.bucket));
 /// assert_eq!(place(&wheel), Some((2, 3))); // 1000 >> 8
 /// wheel.expire(768, |_, _| unreachable!());
 /// assert_eq!(place(&wheel), Some((1, 232))); // 1000 & 255
 /// assert_eq!(wheel.expire(1000, |_, expired| assert_eq!(expired.deadline, 1000)), 1);
 /// ```
-pub type LinuxClassicWheel<T> = Wheel<T, LinuxClassic>;
-
-/// The structure of a [`LinuxClassicWheel`].
 pub type LinuxClassic = Cascade<TimerVectors>;
 
 /// The layout: the levels tv1 to tv5. A level spans one unit of the next level.
@@ -61,9 +58,9 @@ impl Default for LinuxClassic {
     }
 }
 
-impl<T> LinuxClassicWheel<T> {
-    /// An empty wheel.
-    pub fn new() -> Self {
+impl<T> Wheel<T, LinuxClassic> {
+    /// An empty [`LinuxClassic`] wheel.
+    pub fn linux_classic() -> Self {
         Self::on(LinuxClassic::default())
     }
 }

@@ -4,15 +4,15 @@
 //! A test can drive them, or an event loop of your own. The worker of
 //! [`HashedWheelTimer`](crate::HashedWheelTimer) runs on the same structures.
 //!
-//! Every wheel is a [`Wheel`] with the same methods, on top of one of these structures:
+//! Every wheel is a [`Wheel<T, S>`](Wheel) with the same methods, on top of one of these structures `S`:
 //!
-//! | wheel | structure | exact | price |
+//! | structure | what it is | exact | price |
 //! |---|---|---|---|
-//! | [`HashedWheel`] | one ring, rounds | yes | long timeouts are checked again |
-//! | [`HierarchicalWheel`] | levels on demand | yes | larger entries, moved down |
-//! | [`LinuxClassicWheel`] | five levels | yes | the same, and always 32 KiB |
-//! | [`LinuxWheel`] | nine levels | no | late by up to 12.7 % of the delay |
-//! | [`SimpleWheel`] | one ring | yes | refuses delays of a turn or more |
+//! | [`Hashed`] | one ring, rounds | yes | long timeouts are checked again |
+//! | [`Hierarchical`] | levels on demand | yes | larger entries, moved down |
+//! | [`LinuxClassic`] | five levels | yes | the same, and always 32 KiB |
+//! | [`Linux`] | nine levels | no | late by up to 12.7 % of the delay |
+//! | [`Simple`] | one ring | yes | refuses delays of a turn or more |
 //!
 //! Beside them: a [`DelayLine`] for timeouts of one fixed delay, a [`TimedWheel`] that is told the time in
 //! instants and whose time can be paused and scaled, and the [`Ticks`] on which it counts. A [`LocalTimer`] has
@@ -76,13 +76,13 @@ mod token;
 mod values;
 
 pub use delay_line::DelayLine;
-pub use hashed::{HashedWheel, Ring as Hashed, WheelSizeError};
-pub use hierarchical::{Hierarchical, HierarchicalWheel, LevelSizeError};
+pub use hashed::{Hashed, WheelSizeError};
+pub use hierarchical::{Hierarchical, LevelSizeError};
 pub use key::{Expired, Key};
-pub use linux::{Linux, LinuxWheel};
-pub use linux_classic::{LinuxClassic, LinuxClassicWheel};
+pub use linux::Linux;
+pub use linux_classic::LinuxClassic;
 pub use local::{Elapsed, LocalInterval, LocalSleep, LocalTimeout, LocalTimer};
-pub use simple::{DelayError, Simple, SimpleWheel};
+pub use simple::{DelayError, Simple};
 pub use structure::{Placement, Structure, Unlimited};
 pub use ticks::{SpeedError, Ticks, ZeroDurationError};
 pub use timed::TimedWheel;

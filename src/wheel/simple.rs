@@ -21,9 +21,9 @@ use std::fmt;
 /// # Examples
 ///
 /// ```
-/// use wheelwork::wheel::SimpleWheel;
+/// use wheelwork::wheel::Wheel;
 ///
-/// let mut wheel = SimpleWheel::new(8)?;
+/// let mut wheel = Wheel::simple(8)?;
 /// wheel.insert(7, "fits")?;
 /// let refused = wheel.insert(8, "does not").unwrap_err();
 /// assert_eq!((refused.delay, refused.ticks_per_wheel), (8, 8));
@@ -31,9 +31,6 @@ use std::fmt;
 /// assert_eq!(wheel.expire(7, |_, expired| assert_eq!(expired.value, "fits")), 1);
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
-pub type SimpleWheel<T> = Wheel<T, Simple>;
-
-/// The structure of a [`SimpleWheel`].
 pub type Simple = Cascade<OneLevel>;
 
 /// The delay is not shorter than one turn of the wheel. The error gives the value back.
@@ -41,9 +38,9 @@ pub type Simple = Cascade<OneLevel>;
 /// # Examples
 ///
 /// ```
-/// use wheelwork::wheel::SimpleWheel;
+/// use wheelwork::wheel::Wheel;
 ///
-/// let mut wheel = SimpleWheel::new(60)?;
+/// let mut wheel = Wheel::simple(60)?;
 /// let refused = wheel.insert(60, "a turn ahead").unwrap_err();
 /// assert_eq!((refused.delay, refused.into_value()), (60, "a turn ahead"));
 /// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
@@ -84,13 +81,13 @@ impl Layout for OneLevel {
     const NAME: &'static str = "Simple";
 }
 
-impl<T> SimpleWheel<T> {
-    /// A wheel of `ticks_per_wheel` buckets, for delays of less than that many ticks.
+impl<T> Wheel<T, Simple> {
+    /// A [`Simple`] wheel of `ticks_per_wheel` buckets, for delays of less than that many ticks.
     ///
     /// # Errors
     ///
     /// If the size is zero or above 2^30, or if memory for the buckets is refused.
-    pub fn new(ticks_per_wheel: usize) -> Result<Self, WheelSizeError> {
+    pub fn simple(ticks_per_wheel: usize) -> Result<Self, WheelSizeError> {
         let error = WheelSizeError { ticks_per_wheel };
         if !(1..=MAX_TICKS_PER_WHEEL).contains(&ticks_per_wheel) {
             return Err(error);
@@ -132,8 +129,8 @@ impl<T> SimpleWheel<T> {
     /// # Examples
     ///
     /// ```
-    /// # use wheelwork::wheel::SimpleWheel;
-    /// let mut wheel = SimpleWheel::new(64)?;
+    /// # use wheelwork::wheel::Wheel;
+    /// let mut wheel = Wheel::simple(64)?;
     /// let key = wheel.insert(10, "value").expect("less than a turn");
     /// assert!(wheel.reschedule(key, 50)?);
     /// assert!(wheel.reschedule(key, 64).is_err());

@@ -24,7 +24,7 @@ pub(crate) type Batch = Bucket<u16>;
 /// # Examples
 ///
 /// ```
-/// use wheelwork::wheel::{HashedWheel, LinuxWheel, Structure, Wheel};
+/// use wheelwork::wheel::{Structure, Wheel};
 ///
 /// /// Empties any wheel, and returns the values in the order of their ticks.
 /// fn drain<T, S: Structure>(wheel: &mut Wheel<T, S>) -> Vec<T> {
@@ -35,11 +35,11 @@ pub(crate) type Batch = Bucket<u16>;
 ///     values
 /// }
 ///
-/// let mut wheel = LinuxWheel::new();
+/// let mut wheel = Wheel::linux();
 /// wheel.insert(70, "second");
 /// wheel.insert(7, "first");
 /// assert_eq!(drain(&mut wheel), ["first", "second"]);
-/// assert!(drain(&mut HashedWheel::<&str>::new(512)?).is_empty());
+/// assert!(drain(&mut Wheel::<&str, _>::hashed(512)?).is_empty());
 /// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
 /// ```
 pub trait Structure: TokenWheel {}
@@ -51,7 +51,7 @@ impl<W: TokenWheel> Structure for W {}
 /// # Examples
 ///
 /// ```
-/// use wheelwork::wheel::{HashedWheel, Unlimited, Wheel};
+/// use wheelwork::wheel::{Unlimited, Wheel};
 ///
 /// fn schedule_all<S: Unlimited>(wheel: &mut Wheel<u64, S>, deadlines: &[u64]) {
 ///     for &deadline in deadlines {
@@ -59,7 +59,7 @@ impl<W: TokenWheel> Structure for W {}
 ///     }
 /// }
 ///
-/// let mut wheel = HashedWheel::new(512)?;
+/// let mut wheel = Wheel::hashed(512)?;
 /// schedule_all(&mut wheel, &[5, 1_000_000]);
 /// assert_eq!(wheel.len(), 2);
 /// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
@@ -72,11 +72,11 @@ pub trait Unlimited: Structure {}
 /// # Examples
 ///
 /// ```
-/// use wheelwork::wheel::HierarchicalWheel;
+/// use wheelwork::wheel::{Hierarchical, Wheel};
 ///
-/// let mut wheel = HierarchicalWheel::new(16)?;
+/// let mut wheel = Wheel::hierarchical(16)?;
 /// let key = wheel.insert(100, ());
-/// let place = |wheel: &HierarchicalWheel<_>| wheel.placement(key).map(|at| (at.level, at.bucket));
+/// let place = |wheel: &Wheel<_, Hierarchical>| wheel.placement(key).map(|at| (at.level, at.bucket));
 /// assert_eq!(place(&wheel), Some((2, 6)));
 /// wheel.expire(96, |_, _| ()); // it moves down
 /// assert_eq!(place(&wheel), Some((1, 4)));

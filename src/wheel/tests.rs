@@ -9,10 +9,7 @@ use super::filing::Filing;
 use super::structure::TokenWheel;
 use super::token::{Due, Token};
 use super::values::InOrder;
-use super::{
-    Hashed, HashedWheel, Hierarchical, HierarchicalWheel, Linux, LinuxClassic, LinuxClassicWheel,
-    Unlimited, Wheel,
-};
+use super::{Hashed, Hierarchical, Linux, LinuxClassic, Unlimited, Wheel};
 
 const fn token(index: u32) -> Token {
     Token { index, version: 7 }
@@ -113,10 +110,10 @@ fn rule_05_a_callback_that_panics_each_time_loses_and_reorders_nothing() {
         sorted.sort();
         assert_eq!(got, sorted);
     }
-    check(HashedWheel::new(1).unwrap());
-    check(HashedWheel::new(8).unwrap());
-    check(LinuxClassicWheel::new());
-    check(HierarchicalWheel::new(3).unwrap());
+    check(Wheel::hashed(1).unwrap());
+    check(Wheel::hashed(8).unwrap());
+    check(Wheel::linux_classic());
+    check(Wheel::hierarchical(3).unwrap());
 }
 
 /// Tokens that are filed in a pass come out in their ticks, together with all others of that tick.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// scaled.
 ///
 /// Nothing is early: a deadline belongs to the first tick that does not begin before it. So a value is late by
-/// less than a tick, if the caller comes in time. A [`LinuxWheel`](super::LinuxWheel) adds its own lateness, which counts
+/// less than a tick, if the caller comes in time. A [`Linux`](super::Linux) wheel adds its own lateness, which counts
 /// from the present that [`insert`](Self::insert) and [`reschedule`](Self::reschedule) get.
 ///
 /// Every method that depends on the present gets it from the caller. A loop reads the clock once per turn; a
@@ -21,10 +21,10 @@ use std::time::{Duration, Instant};
 ///
 /// ```
 /// use std::time::{Duration, Instant};
-/// use wheelwork::wheel::{HashedWheel, Ticks, TimedWheel};
+/// use wheelwork::wheel::{Ticks, TimedWheel, Wheel};
 ///
 /// let (start, ms) = (Instant::now(), Duration::from_millis(1));
-/// let mut spells = TimedWheel::new(HashedWheel::new(64)?, Ticks::new(10 * ms, start)?);
+/// let mut spells = TimedWheel::new(Wheel::hashed(64)?, Ticks::new(10 * ms, start)?);
 /// spells.insert(start, 95 * ms, "the shield fades");
 /// assert_eq!(spells.next_deadline(), Some(start + 100 * ms));
 ///
@@ -55,7 +55,7 @@ impl<T, S: Unlimited> TimedWheel<T, S> {
     }
 
     /// Inserts a value that is due at an instant, if the speed stays as it is. It gets no present, so in a
-    /// [`LinuxWheel`](super::LinuxWheel) the delay counts from the last one.
+    /// [`Linux`](super::Linux) wheel the delay counts from the last one.
     ///
     /// # Panics
     ///
@@ -103,9 +103,9 @@ impl<T, S: Structure> TimedWheel<T, S> {
     ///
     /// ```
     /// # use std::time::{Duration, Instant};
-    /// # use wheelwork::wheel::{HashedWheel, Ticks, TimedWheel};
+    /// # use wheelwork::wheel::{Ticks, TimedWheel, Wheel};
     /// # let (now, ms) = (Instant::now(), Duration::from_millis(1));
-    /// # let mut wheel = TimedWheel::new(HashedWheel::new(64)?, Ticks::new(10 * ms, now)?);
+    /// # let mut wheel = TimedWheel::new(Wheel::hashed(64)?, Ticks::new(10 * ms, now)?);
     /// # wheel.insert(now, 10 * ms, "again");
     /// # let now = now + 20 * ms;
     /// let ticks = *wheel.ticks();

@@ -29,11 +29,16 @@ const DEAD_ALLOWED: usize = 64;
 
 /// A timing wheel: a pure data structure. The caller tells it the time in ticks.
 ///
-/// Use it by one of its aliases, each of which picks a structure `S`:
-/// [`HashedWheel`](super::HashedWheel), [`HierarchicalWheel`](super::HierarchicalWheel),
-/// [`LinuxClassicWheel`](super::LinuxClassicWheel), [`LinuxWheel`](super::LinuxWheel),
-/// [`SimpleWheel`](super::SimpleWheel). All have the same methods. Their costs and guarantees
-/// differ; each alias documents its own.
+/// | created by | structure `S` |
+/// |---|---|
+/// | [`Wheel::hashed`] | [`Hashed`](super::Hashed) |
+/// | [`Wheel::hierarchical`] | [`Hierarchical`](super::Hierarchical) |
+/// | [`Wheel::linux_classic`] | [`LinuxClassic`](super::LinuxClassic) |
+/// | [`Wheel::linux`] | [`Linux`](super::Linux) |
+/// | [`Wheel::simple`] | [`Simple`](super::Simple) |
+///
+/// All have the same methods. Their costs and guarantees differ; the page of each structure has its own. In the field
+/// of a struct, write `Wheel<Value, Hashed>`.
 ///
 /// Every wheel starts at tick 0. Ticks in which nothing is due cost nothing, however many are
 /// skipped at once. Tick `u64::MAX` never comes.
@@ -43,7 +48,7 @@ const DEAD_ALLOWED: usize = 64;
 /// The same program on two structures:
 ///
 /// ```
-/// use wheelwork::wheel::{HierarchicalWheel, LinuxClassicWheel, Unlimited, Wheel};
+/// use wheelwork::wheel::{Unlimited, Wheel};
 ///
 /// fn fired<S: Unlimited>(mut wheel: Wheel<&str, S>) -> Vec<(u64, &str)> {
 ///     let mut fired = Vec::new();
@@ -55,8 +60,8 @@ const DEAD_ALLOWED: usize = 64;
 ///     fired
 /// }
 ///
-/// assert_eq!(fired(HierarchicalWheel::new(20)?), [(3, "near"), (10_000, "far")]);
-/// assert_eq!(fired(LinuxClassicWheel::new()), [(3, "near"), (10_000, "far")]);
+/// assert_eq!(fired(Wheel::hierarchical(20)?), [(3, "near"), (10_000, "far")]);
+/// assert_eq!(fired(Wheel::linux_classic()), [(3, "near"), (10_000, "far")]);
 /// # Ok::<(), wheelwork::wheel::LevelSizeError>(())
 /// ```
 pub struct Wheel<T, S> {
@@ -86,13 +91,13 @@ impl<T, S: Unlimited> Wheel<T, S> {
     ///
     /// O(1). A move to a later tick only writes the new deadline; the entry moves when the previous
     /// deadline comes. A move to an earlier tick costs as much as an insertion, and so does each move in a
-    /// [`LinuxWheel`](super::LinuxWheel). Among the values of its new tick, the value is in no particular order.
+    /// [`Linux`](super::Linux) wheel. Among the values of its new tick, the value is in no particular order.
     ///
     /// # Examples
     ///
     /// ```
-    /// # use wheelwork::wheel::HashedWheel;
-    /// let mut sessions = HashedWheel::new(64)?;
+    /// # use wheelwork::wheel::Wheel;
+    /// let mut sessions = Wheel::hashed(64)?;
     /// let session = sessions.insert(30, "anna");
     /// assert!(sessions.reschedule(session, 50)); // a request at tick 20
     /// assert_eq!(sessions.pop(49), None);
@@ -117,8 +122,8 @@ impl<T, S: Structure> Wheel<T, S> {
     /// # Examples
     ///
     /// ```
-    /// # use wheelwork::wheel::HashedWheel;
-    /// let mut wheel = HashedWheel::new(512)?.with_capacity(10_000);
+    /// # use wheelwork::wheel::Wheel;
+    /// let mut wheel = Wheel::hashed(512)?.with_capacity(10_000);
     /// wheel.insert(7, "value");
     /// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
     /// ```
@@ -183,8 +188,8 @@ impl<T, S: Structure> Wheel<T, S> {
     /// # Examples
     ///
     /// ```
-    /// # use wheelwork::wheel::HashedWheel;
-    /// let mut wheel = HashedWheel::new(64)?;
+    /// # use wheelwork::wheel::Wheel;
+    /// let mut wheel = Wheel::hashed(64)?;
     /// let key = wheel.insert(3, 0);
     /// *wheel.get_mut(key).expect("it has not expired") += 1;
     /// assert_eq!(wheel.remove(key), Some(1));
@@ -199,8 +204,8 @@ impl<T, S: Structure> Wheel<T, S> {
     /// # Examples
     ///
     /// ```
-    /// # use wheelwork::wheel::HashedWheel;
-    /// let mut wheel = HashedWheel::new(64)?;
+    /// # use wheelwork::wheel::Wheel;
+    /// let mut wheel = Wheel::hashed(64)?;
     /// let key = wheel.insert(3, "value");
     /// assert!(wheel.iter().eq([(key, 3, &"value")]));
     /// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
@@ -216,7 +221,7 @@ impl<T, S: Structure> Wheel<T, S> {
 
     /// The present level and bucket of `key`. `None` if its value has left the wheel, or if it is
     /// in no bucket: its deadline is too far away, or it is overdue in a
-    /// [`LinuxWheel`](super::LinuxWheel). A value that was moved to a later tick may still be in its
+    /// [`Linux`](super::Linux) wheel. A value that was moved to a later tick may still be in its
     /// previous bucket, and is not found then.
     ///
     /// This is for tests and for inspection. A hashed wheel searches one bucket, and a wheel with
@@ -232,7 +237,7 @@ impl<T, S: Structure> Wheel<T, S> {
     ///
     /// The values come in the order of ticks, and within a tick in the order of insertion. An
     /// overdue value belongs to the tick that was the current one when it was inserted. Only a
-    /// [`LinuxWheel`](super::LinuxWheel) orders its values by bucket instead. There, the order of
+    /// [`Linux`](super::Linux) wheel orders its values by bucket instead. There, the order of
     /// insertion holds for values that were inserted for the same deadline at the same current
     /// tick.
     ///
@@ -242,8 +247,8 @@ impl<T, S: Structure> Wheel<T, S> {
     /// # Examples
     ///
     /// ```
-    /// # use wheelwork::wheel::HashedWheel;
-    /// # let mut wheel = HashedWheel::new(64)?;
+    /// # use wheelwork::wheel::Wheel;
+    /// # let mut wheel = Wheel::hashed(64)?;
     /// for tick in [7, 3, 7] {
     ///     wheel.insert(tick, tick);
     /// }
@@ -277,9 +282,9 @@ impl<T, S: Structure> Wheel<T, S> {
     /// A simulation in which each event causes others:
     ///
     /// ```
-    /// use wheelwork::wheel::{Expired, HierarchicalWheel};
+    /// use wheelwork::wheel::{Expired, Wheel};
     ///
-    /// let mut events = HierarchicalWheel::new(64)?;
+    /// let mut events = Wheel::hierarchical(64)?;
     /// events.insert(0, "a train leaves");
     /// let mut log = Vec::new();
     /// while let Some(Expired { deadline, value, .. }) = events.pop(100) {
@@ -309,8 +314,8 @@ impl<T, S: Structure> Wheel<T, S> {
     /// # Examples
     ///
     /// ```
-    /// # use wheelwork::wheel::HashedWheel;
-    /// let mut wheel = HashedWheel::new(64)?;
+    /// # use wheelwork::wheel::Wheel;
+    /// let mut wheel = Wheel::hashed(64)?;
     /// for n in 0..250 {
     ///     wheel.insert(3, n);
     /// }
@@ -378,8 +383,8 @@ impl<T, S: Structure> Wheel<T, S> {
     /// # Examples
     ///
     /// ```
-    /// # use wheelwork::wheel::HashedWheel;
-    /// # let mut wheel = HashedWheel::new(64)?;
+    /// # use wheelwork::wheel::Wheel;
+    /// # let mut wheel = Wheel::hashed(64)?;
     /// wheel.insert(70, "later");
     /// wheel.insert(3, "soon");
     /// assert_eq!(wheel.drain(), [(3, "soon"), (70, "later")]);

@@ -15,9 +15,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio_util::time::{DelayQueue, delay_queue};
-use wheelwork::wheel::{
-    DelayLine, HashedWheel, HierarchicalWheel, Key, Ticks, TimedWheel, Unlimited, Wheel,
-};
+use wheelwork::wheel::{DelayLine, Key, Ticks, TimedWheel, Unlimited, Wheel};
 
 const ROUNDS: usize = 21;
 
@@ -229,8 +227,8 @@ fn main() {
     let mut rounds: Vec<Vec<Costs>> = Vec::new();
     for _ in 0..ROUNDS {
         rounds.push(vec![
-            measure(|| Wheels::on(HashedWheel::new(512).expect("memory"))),
-            measure(|| Wheels::on(HierarchicalWheel::new(64).expect("memory"))),
+            measure(|| Wheels::on(Wheel::hashed(512).expect("memory"))),
+            measure(|| Wheels::on(Wheel::hierarchical(64).expect("memory"))),
             measure(Line::new),
             measure(|| TokioUtil(DelayQueue::new(), &runtime)),
             measure(|| Nexus(nexus().build(Instant::now()).expect("valid"), Vec::new())),

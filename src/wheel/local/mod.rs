@@ -21,10 +21,11 @@ pub use interval::LocalInterval;
 pub use sleep::LocalSleep;
 pub use timeout::{Elapsed, LocalTimeout};
 
-use super::hierarchical::{Hierarchical, HierarchicalWheel};
+use super::hierarchical::Hierarchical;
 use super::key::Key;
 use super::ticks::{Ticks, ZeroDurationError};
 use super::timed::TimedWheel;
+use super::values::Wheel;
 use crate::time::Clock;
 use crate::time::tick::{instant_after, nanos};
 use std::cell::{Cell, RefCell};
@@ -177,7 +178,7 @@ impl LocalTimer {
         clock: Option<Box<dyn Clock>>,
         tick: Duration,
     ) -> Result<Self, ZeroDurationError> {
-        let wheel = HierarchicalWheel::new(BUCKETS).expect("memory for 64 buckets");
+        let wheel = Wheel::hierarchical(BUCKETS).expect("memory for 64 buckets");
         let wheel = RefCell::new(TimedWheel::new(wheel, Ticks::new(tick, start)?));
         Ok(Self(Rc::new(Shared { wheel, clock, driver: Cell::new(None) })))
     }

@@ -5,10 +5,7 @@ use crate::wheel::confirm::{Next, Standing};
 use crate::wheel::filing::Filing;
 use crate::wheel::structure::TokenWheel;
 use crate::wheel::token::Due;
-use crate::wheel::{
-    Exact, Hashed, HashedWheel, LinuxClassic, LinuxClassicWheel, LinuxWheel, Placement, Unlimited,
-    Wheel,
-};
+use crate::wheel::{Exact, Hashed, LinuxClassic, Placement, Unlimited, Wheel};
 
 /// The smallest delay that the last level of the Linux wheel does not reach.
 const OUT_OF_REACH: u64 = 63 << 24;
@@ -17,7 +14,7 @@ const OUT_OF_REACH: u64 = 63 << 24;
 #[test]
 fn rule_08_linux_keeps_a_timeout_just_out_of_reach_waiting() {
     const LAST_OF_A_UNIT: u64 = (1 << 24) - 1;
-    let mut wheel = LinuxWheel::new();
+    let mut wheel = Wheel::linux();
     for ahead in [OUT_OF_REACH - 1, OUT_OF_REACH, OUT_OF_REACH + 1] {
         wheel.insert(LAST_OF_A_UNIT + ahead, ahead);
     }
@@ -34,7 +31,7 @@ fn order<S: Unlimited>(mut wheel: Wheel<&str, S>, now: u64) -> Vec<(u64, &str)> 
 
 #[test]
 fn rule_07_hashed_keeps_the_order_of_ticks_at_the_end_of_its_reach() {
-    let mut wheel = HashedWheel::new(1).unwrap();
+    let mut wheel = Wheel::hashed(1).unwrap();
     wheel.expire(100, |_, _| ());
     wheel.insert(65_600, "A"); // in reach: 65,636
     wheel.insert(65_700, "B"); // far
@@ -45,7 +42,7 @@ fn rule_07_hashed_keeps_the_order_of_ticks_at_the_end_of_its_reach() {
 
 #[test]
 fn rule_07_hashed_keeps_the_order_within_a_tick_at_the_end_of_its_reach() {
-    let mut wheel = HashedWheel::new(1).unwrap();
+    let mut wheel = Wheel::hashed(1).unwrap();
     wheel.expire(100, |_, _| ());
     wheel.insert(65_700, "A"); // far
     wheel.insert(65_590, "first"); // shares the bucket
@@ -61,7 +58,7 @@ fn rule_07_hashed_keeps_the_order_within_a_tick_at_the_end_of_its_reach() {
 #[test]
 fn rule_07_classic_keeps_the_order_within_a_tick_at_the_end_of_its_reach() {
     const REACH: u64 = 1 << 32;
-    let mut wheel = LinuxClassicWheel::new();
+    let mut wheel = Wheel::linux_classic();
     wheel.expire(100, |_, _| ());
     wheel.insert(REACH + 200, "A"); // far
     wheel.insert(REACH + 50, "first");
@@ -77,7 +74,7 @@ fn rule_07_classic_keeps_the_order_within_a_tick_at_the_end_of_its_reach() {
 #[test]
 fn rule_07_classic_keeps_the_order_within_a_tick_that_comes_into_reach_in_a_pass() {
     const REACH: u64 = 1 << 32;
-    let mut wheel = LinuxClassicWheel::new();
+    let mut wheel = Wheel::linux_classic();
     wheel.expire(100, |_, _| ());
     wheel.insert(REACH + 200, "A"); // far
     wheel.insert(300, "during");
@@ -92,10 +89,10 @@ fn rule_07_classic_keeps_the_order_within_a_tick_that_comes_into_reach_in_a_pass
 #[test]
 fn bucket_and_placement_are_none_for_a_value_in_no_bucket() {
     const REACH: u64 = 65_535; // rounds, of one tick each
-    let mut wheel = HashedWheel::new(1).unwrap();
+    let mut wheel = Wheel::hashed(1).unwrap();
     let [near, far, never] = [REACH, REACH + 1, u64::MAX].map(|tick| wheel.insert(tick, ()));
     let in_bucket = Some(Placement { level: 1, bucket: 0 });
-    let placements = |wheel: &HashedWheel<()>| {
+    let placements = |wheel: &Wheel<(), Hashed>| {
         [near, far, never].map(|key| {
             let placement = wheel.placement(key);
             assert_eq!(placement.map(|placement| placement.bucket), wheel.bucket(key));
@@ -111,7 +108,7 @@ fn bucket_and_placement_are_none_for_a_value_in_no_bucket() {
 
 #[test]
 fn rule_04_removals_of_far_values_do_not_pile_up() {
-    let mut wheel = HashedWheel::new(1).unwrap();
+    let mut wheel = Wheel::hashed(1).unwrap();
     let kept = wheel.insert(1 << 40, 0);
     for n in 1..10_000 {
         let key = wheel.insert((1 << 40) - n, n);

@@ -1,12 +1,12 @@
 use super::*;
-use crate::wheel::HashedWheel;
+use crate::wheel::Hashed;
 use std::mem::size_of;
 use std::task::Waker;
 
 /// There are at most as many dead entries as values and buckets together, plus a constant.
 #[test]
 fn rule_04_removals_do_not_pile_up() {
-    let mut wheel = HashedWheel::new(8).unwrap();
+    let mut wheel = Wheel::hashed(8).unwrap();
     let kept: Vec<Key> = (0..100).map(|n| wheel.insert(5 + n, n)).collect();
     for n in 0..10_000 {
         let key = wheel.insert(1_000_000, n);
@@ -22,7 +22,7 @@ fn rule_04_removals_do_not_pile_up() {
 /// The present user of a slot does not keep alive the entries of its previous users.
 #[test]
 fn rule_04_removals_do_not_pile_up_while_their_slots_are_in_use() {
-    let mut wheel = HashedWheel::new(8).unwrap();
+    let mut wheel = Wheel::hashed(8).unwrap();
     let mut keys = [wheel.insert(1_000_000, 0), wheel.insert(1_000_000, 1)];
     for n in 0..10_000 {
         assert!(wheel.remove(keys[n % 2]).is_some());
@@ -34,7 +34,7 @@ fn rule_04_removals_do_not_pile_up_while_their_slots_are_in_use() {
 /// A reschedule to an earlier tick leaves a dead entry, and one to a later tick leaves none.
 #[test]
 fn rule_04_reschedules_do_not_pile_up() {
-    let mut wheel = HashedWheel::new(8).unwrap();
+    let mut wheel = Wheel::hashed(8).unwrap();
     let key = wheel.insert(10, 0);
     (0..1000).for_each(|n| assert!(wheel.reschedule(key, 20 + n)));
     assert_eq!(entries(&mut wheel), 1);
@@ -50,7 +50,7 @@ fn rule_04_a_value_takes_16_bytes_besides_itself() {
     assert_eq!(size_of::<slab::Slot<Item<Waker>>>(), 16 + size_of::<Waker>());
 }
 
-fn entries<T>(wheel: &mut HashedWheel<T>) -> usize {
+fn entries<T>(wheel: &mut Wheel<T, Hashed>) -> usize {
     let mut entries = 0;
     wheel.filing.sweep(usize::MAX, |_| {
         entries += 1;
