@@ -120,7 +120,7 @@ fn comings_and_goings(c: &mut Criterion) {
             b.iter(|| drop(all.idle.watch(0, &policy)));
         });
         group.bench_function(BenchmarkId::new("pause and resume", count), |b| {
-            b.iter(|| drop(all.watches[0].paused()));
+            b.iter(|| drop(all.watches[0].pause()));
         });
     }
     group.finish();

@@ -5,13 +5,13 @@
 use std::error::Error;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
-use wheelwork::{HashedWheelTimer, Watchdog, WatchdogEvent, Watched};
+use wheelwork::{Feeder, HashedWheelTimer, Watchdog, WatchdogEvent};
 
 const LIMIT: Duration = Duration::from_millis(100);
 const BLOCKED: Duration = Duration::from_secs(1);
 
 /// A task of the runtime. While the runtime polls it, the runtime is alive. A stop of the timer ends it.
-async fn heartbeat(timer: HashedWheelTimer, runtime: Watched) {
+async fn heartbeat(timer: HashedWheelTimer, runtime: Feeder) {
     let Ok(mut beats) = timer.interval(LIMIT / 4) else { return };
     while beats.tick().await.is_some() {
         runtime.feed();
@@ -31,8 +31,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let begun = runtime.block_on(async {
-        let watched = watchdog.watch("the runtime", LIMIT)?;
-        tokio::spawn(heartbeat(timer.clone(), watched));
+        let feeder = watchdog.watch("the runtime", LIMIT)?;
+        tokio::spawn(heartbeat(timer.clone(), feeder));
         timer.sleep(LIMIT).await; // the heart beats
 
         let begun = Instant::now();

@@ -202,7 +202,7 @@ pub use timer::{BuildError, Builder, BusyTask, HashedWheelTimer, StopError, Weak
 #[cfg(not(any(loom, shuttle)))]
 pub use timer::{InstallError, global, install_global, try_global};
 
-pub use watchdog::{PausedWatchdog, Watchdog, WatchdogEvent, Watched};
+pub use watchdog::{Feeder, Watchdog, WatchdogEvent};
 
 /// The README's program runs as a test.
 #[cfg(doctest)]

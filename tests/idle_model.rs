@@ -221,13 +221,13 @@ fn run(crowd: usize, crowds: &[Durations], steps: Vec<Step>) -> Result<(), TestC
             }
             Step::Pause(who) => {
                 if let Some(known) = world.get(who) {
-                    known.handle.pause();
+                    known.handle.begin_pause();
                     known.pauses += 1;
                 }
             }
             Step::Resume(who) => {
                 if let Some(known) = world.get(who) {
-                    prop_assert_eq!(known.handle.resume(), known.pauses > 0);
+                    prop_assert_eq!(known.handle.end_pause(), known.pauses > 0);
                     if known.pauses > 0 {
                         known.pauses -= 1;
                         known.last = [now; 2];

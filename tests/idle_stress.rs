@@ -39,7 +39,7 @@ fn rule_02_a_busy_connection_is_never_reported() {
             match kind % 4 {
                 0 => watch.record_read(),
                 1 => watch.record_write_at(before),
-                2 => drop(watch.paused()),
+                2 => drop(watch.pause()),
                 _ => watch.touch_at(idle.now()),
             }
             gaps += u64::from(last.elapsed() >= IDLE);
@@ -88,7 +88,7 @@ fn rule_01_each_connection_ends_once_under_any_mix() {
                 (2, Some(watch)) => {
                     watch.set_policy(&IdlePolicy::new().reader(ms(1 + random.below(30))));
                 }
-                (3, Some(watch)) => drop(watch.paused()),
+                (3, Some(watch)) => drop(watch.pause()),
                 (_, Some(watch)) => watch.touch(),
             }
         }

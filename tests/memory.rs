@@ -430,7 +430,7 @@ fn rule_04_feeding_a_watchdog_allocates_nothing() {
     clock.advance_through(limit); // it is reported, and recovers
     let found = fewest_allocations(|| {
         watched.feed();
-        drop(watched.paused());
+        drop(watched.pause());
     });
     assert_eq!(found, 0);
     timer.stop().unwrap();
@@ -454,8 +454,8 @@ fn rule_04_a_watched_connection_takes_at_most_100_bytes() {
     let before = allocations();
     watches.iter().for_each(|watch| {
         watch.touch();
-        watch.pause();
-        watch.resume();
+        watch.begin_pause();
+        watch.end_pause();
     });
     assert_eq!(allocations() - before, 0);
     timer.stop().unwrap();

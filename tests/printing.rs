@@ -173,7 +173,7 @@ fn the_idle_manager_prints_its_counts_and_policies() {
     assert_eq!(text(&idle), "IdleTimeouts { watched: 1, panicked: 0, .. }");
     clock.advance(ms(100));
     assert_eq!(text(&watch), "Watch { silent_for: 100ms, .. }");
-    assert!(text(&watch.paused()).starts_with("Paused(Watch { silent_for: "));
+    assert!(text(&watch.pause()).starts_with("PauseGuard(Watch { silent_for: "));
     clock.advance(ms(1000));
     clock.advance(ms(1000));
     let events = events.take();

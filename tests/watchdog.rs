@@ -5,7 +5,7 @@ use std::sync::{Arc, Barrier, Mutex, OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 use wheelwork::executor::ThreadPool;
-use wheelwork::{HashedWheelTimer, ManualClock, RefusalReason, Watchdog, WatchdogEvent, Watched};
+use wheelwork::{Feeder, HashedWheelTimer, ManualClock, RefusalReason, Watchdog, WatchdogEvent};
 
 type Told = Record<(String, WatchdogEvent)>;
 
@@ -63,15 +63,15 @@ fn a_pause_is_no_silence() {
     let (watchdog, told) = watchdog(&timer);
     let watched = watchdog.watch("it", SECOND).unwrap();
     {
-        let _outer = watched.paused();
-        drop(watched.paused());
+        let _outer = watched.pause();
+        drop(watched.pause());
         clock.advance_through(SECOND * 60);
     }
     clock.advance_through(SECOND - TICK);
     assert_eq!(told.len(), 0, "it was fed by the end of the pause");
     clock.advance_through(TICK);
     assert_eq!(told.take(), [stuck(SECOND, true)]);
-    let paused = watched.paused();
+    let paused = watched.pause();
     assert_eq!(told.take(), [recovered(SECOND)], "who pauses is alive");
     drop(paused);
 }
@@ -128,7 +128,7 @@ fn rule_05_it_goes_on_after_a_panic_of_its_callback() {
 fn its_callback_may_feed() {
     let (timer, clock) = manual();
     let told = Record::new();
-    let (record, it) = (told.clone(), Arc::new(OnceLock::<Watched>::new()));
+    let (record, it) = (told.clone(), Arc::new(OnceLock::<Feeder>::new()));
     let fed = Arc::downgrade(&it); // the thing keeps the callback, which must not keep the thing
     let watchdog = Watchdog::new(&timer, move |_: &str, event| {
         record.push(event);
@@ -181,7 +181,7 @@ fn a_feed_during_a_report_is_told_after_it() {
             scope.spawn(|| clock.advance_through(SECOND * (1 + further)));
             (0..=further).for_each(|_| enters.recv().unwrap());
             watched.feed();
-            drop(watched.paused()); // a pause feeds too
+            drop(watched.pause()); // a pause feeds too
             let events = calls.take();
             assert!(matches!(events[..], [.., Call::Begins(WatchdogEvent::Stuck { .. })]));
             (0..2).for_each(|_| go_on.send(()).unwrap());
@@ -234,13 +234,13 @@ fn a_recovery_tells_the_whole_silence() {
 
 /// A loop that works for a while between two feeds. A stall, which is a jump of the clock, stalls its work too.
 struct Loop {
-    watched: Watched,
+    watched: Feeder,
     works: Duration,
     to_feed: Duration,
 }
 
 impl Loop {
-    fn of(watched: Watched, works: Duration) -> Self {
+    fn of(watched: Feeder, works: Duration) -> Self {
         Self { watched, works, to_feed: works }
     }
 

@@ -140,7 +140,7 @@ pub use kind::IdleKind;
 pub use outgoing::Outgoing;
 pub use policy::IdlePolicy;
 #[cfg(any(feature = "tokio", feature = "futures-io"))]
-pub use stream::{IdleStream, IdleStreams, Pause, Pauser, TimedOut};
+pub use stream::{IdleStream, IdleStreams, OwnedPauseGuard, Pauser, TimedOut};
 pub use timeouts::{IdleTimeouts, ScaleError, Taken};
 pub use timestamp::{IntoTimestamp, Timestamp};
-pub use watch::{Paused, Watch};
+pub use watch::{PauseGuard, Watch};

@@ -141,9 +141,36 @@ impl Watch {
         self.0.block.record_write(self.0.number, now);
     }
 
-    /// Suspends the watching until [`resume`](Self::resume): until then the connection is never
-    /// idle. Use it while the server works on a request, or while an upload goes on elsewhere.
-    /// Pauses nest. Takes no lock.
+    /// Suspends the watching until the guard is dropped: until then the connection is never idle. The end counts as a
+    /// touch. Use it while the server works on a request, or while an upload goes on elsewhere. Pauses nest. Takes no
+    /// lock.
+    ///
+    /// The guard borrows the watch. Where it cannot, use [`begin_pause`](Self::begin_pause), or the
+    /// [`Pauser`](super::Pauser) of a stream.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork::{HashedWheelTimer, idle::{Answer, IdlePolicy, IdleTimeouts}};
+    /// # let timer = HashedWheelTimer::new()?;
+    /// # let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::StopWatching);
+    /// # let policy = IdlePolicy::new().both(Duration::from_secs(30));
+    /// # let watch = idle.watch(7, &policy)?;
+    /// {
+    ///     let _working = watch.pause();
+    ///     // answer the request
+    /// }
+    /// // the 30 s begin here, if no touch follows
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn pause(&self) -> PauseGuard<'_> {
+        self.begin_pause();
+        PauseGuard(self)
+    }
+
+    /// Begins a pause without a guard, which lasts until [`end_pause`](Self::end_pause). An event loop can keep its
+    /// pauses in its own state in this way.
     ///
     /// # Examples
     ///
@@ -156,47 +183,24 @@ impl Watch {
     /// # let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::StopWatching);
     /// let minute = Duration::from_secs(60);
     /// let watch = idle.watch(7, &IdlePolicy::new().both(minute))?;
-    /// watch.pause(); // a request begins
-    /// watch.pause(); // another one, on the same connection
-    /// watch.resume();
+    /// watch.begin_pause(); // a request begins
+    /// watch.begin_pause(); // another one, on the same connection
+    /// watch.end_pause();
     /// clock.advance(10 * minute);
     /// assert_eq!(idle.watched(), 1, "the first request goes on");
-    /// watch.resume();
+    /// watch.end_pause();
     /// clock.advance(minute);
     /// assert_eq!(idle.watched(), 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn pause(&self) {
+    pub fn begin_pause(&self) {
         self.activity().pause();
     }
 
     /// Ends one pause, and counts as a touch. Returns false if the connection was not paused. Takes no
     /// lock.
-    pub fn resume(&self) -> bool {
+    pub fn end_pause(&self) -> bool {
         self.activity().resume(self.0.block.now())
-    }
-
-    /// Like [`pause`](Self::pause), until the guard is dropped.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use wheelwork::{HashedWheelTimer, idle::{Answer, IdlePolicy, IdleTimeouts}};
-    /// # let timer = HashedWheelTimer::new()?;
-    /// # let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::StopWatching);
-    /// # let policy = IdlePolicy::new().both(Duration::from_secs(30));
-    /// # let watch = idle.watch(7, &policy)?;
-    /// {
-    ///     let _working = watch.paused();
-    ///     // answer the request
-    /// }
-    /// // the 30 s begin here, if no touch follows
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn paused(&self) -> Paused<'_> {
-        self.pause();
-        Paused(self)
     }
 
     /// Changes the connection's policy. The silence so far counts: if a new duration has already
@@ -254,7 +258,8 @@ impl fmt::Debug for Watch {
     }
 }
 
-/// A pause that ends when this guard is dropped, from [`Watch::paused`].
+/// Pauses a watch until it is dropped. Created by [`Watch::pause`] and by
+/// [`Feeder::pause`](crate::Feeder::pause).
 ///
 /// # Examples
 ///
@@ -267,20 +272,20 @@ impl fmt::Debug for Watch {
 /// # let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::StopWatching);
 /// let minute = Duration::from_secs(60);
 /// let watch = idle.watch(7, &IdlePolicy::new().both(minute))?;
-/// let paused = watch.paused();
+/// let guard = watch.pause();
 /// clock.advance(10 * minute);
 /// assert_eq!(idle.watched(), 1); // not reported
-/// drop(paused);
+/// drop(guard);
 /// clock.advance(minute);
 /// assert_eq!(idle.watched(), 0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 #[must_use = "dropping the guard ends the pause"]
-pub struct Paused<'a>(&'a Watch);
+pub struct PauseGuard<'a>(&'a Watch);
 
-impl Drop for Paused<'_> {
+impl Drop for PauseGuard<'_> {
     fn drop(&mut self) {
-        self.0.resume();
+        self.0.end_pause();
     }
 }

@@ -26,7 +26,7 @@ use self::silence::Silence;
 use crate::base::catch_panic;
 use crate::base::logging::warning;
 use crate::base::sync::{Arc, AtomicU8, AtomicU64, Ordering, fence};
-use crate::idle::{Answer, Idle, IdleEvent, IdleKind, IdlePolicy, IdleTimeouts, Watch};
+use crate::idle::{Answer, Idle, IdleEvent, IdleKind, IdlePolicy, IdleTimeouts, PauseGuard, Watch};
 use crate::time::tick::nanos;
 use crate::timeout::RefusalReason;
 use crate::timer::HashedWheelTimer;
@@ -171,11 +171,7 @@ impl Watchdog {
     /// # Errors
     ///
     /// If the timer is stopped, or has no more room.
-    pub fn watch(
-        &self,
-        name: impl Into<String>,
-        limit: Duration,
-    ) -> Result<Watched, RefusalReason> {
+    pub fn watch(&self, name: impl Into<String>, limit: Duration) -> Result<Feeder, RefusalReason> {
         let stall = Arc::new(Stall {
             name: name.into(),
             state: AtomicU8::new(QUIET),
@@ -184,7 +180,7 @@ impl Watchdog {
         let silence = Silence::new(limit, self.shared.timer.tick_duration());
         let entry = Entry { stall: stall.clone(), silence };
         let watch = self.idle.watch(entry, &IdlePolicy::new().reader(limit / 4))?;
-        Ok(Watched { watch, stall, shared: self.shared.clone() })
+        Ok(Feeder { watch, stall, shared: self.shared.clone() })
     }
 
     /// The number of watched things.
@@ -199,7 +195,7 @@ impl fmt::Debug for Watchdog {
     }
 }
 
-/// A watched thing, from [`Watchdog::watch`]. Its drop ends the watching. A drop while it is stuck tells no recovery.
+/// The handle of a watched thing. Created by [`Watchdog::watch`]. Dropping it stops watching; no recovery is reported.
 ///
 /// Threads that work on one thing share it by reference or in an [`Arc`](std::sync::Arc).
 ///
@@ -209,11 +205,11 @@ impl fmt::Debug for Watchdog {
 ///
 /// ```
 /// # use std::{sync::mpsc, time::Duration};
-/// # use wheelwork::Watched;
-/// fn serve(jobs: mpsc::Receiver<u32>, watched: Watched) {
+/// # use wheelwork::Feeder;
+/// fn serve(jobs: mpsc::Receiver<u32>, feeder: Feeder) {
 ///     loop {
 ///         let job = {
-///             let _waits = watched.paused();
+///             let _waits = feeder.pause();
 ///             jobs.recv()
 ///         };
 ///         let Ok(job) = job else { return };
@@ -229,13 +225,13 @@ impl fmt::Debug for Watchdog {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "dropping the handle ends the watching"]
-pub struct Watched {
+pub struct Feeder {
     watch: Watch,
     stall: Arc<Stall>,
     shared: Arc<Shared>,
 }
 
-impl Watched {
+impl Feeder {
     /// Feeds the watchdog. O(1): a clock read, a store and a load. It allocates nothing and takes no lock.
     ///
     /// If the thing was reported as stuck, this call tells of its recovery. A panic of the callback does not reach
@@ -248,12 +244,34 @@ impl Watched {
 
     /// Feeds the watchdog, and suspends the watching until the guard is dropped, which feeds it again. Use it
     /// while a thread waits for work. Pauses nest. It allocates nothing and takes no lock.
-    pub fn paused(&self) -> PausedWatchdog<'_> {
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
+    /// # use std::time::Duration;
+    /// use wheelwork::{HashedWheelTimer, ManualClock, Watchdog};
+    ///
+    /// let clock = ManualClock::new();
+    /// let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+    /// let told = Arc::new(AtomicU32::new(0));
+    /// let count = told.clone();
+    /// let watchdog = Watchdog::new(&timer, move |_, _| drop(count.fetch_add(1, Ordering::Relaxed)));
+    /// let feeder = watchdog.watch("event loop", Duration::from_secs(5))?;
+    /// {
+    ///     let _polls = feeder.pause();
+    ///     clock.advance_through(Duration::from_secs(3600)); // there are no events
+    /// }
+    /// assert_eq!(feeder.unfed_for(), Duration::ZERO);
+    /// assert_eq!(told.load(Ordering::Relaxed), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn pause(&self) -> PauseGuard<'_> {
         self.watch.record_read();
-        self.watch.pause();
+        let guard = self.watch.pause();
         fence(Ordering::SeqCst); // pairs with the one in `report`
         self.recover();
-        PausedWatchdog(self)
+        guard
     }
 
     /// The time since it was last fed.
@@ -275,45 +293,12 @@ impl Watched {
     }
 }
 
-impl fmt::Debug for Watched {
+impl fmt::Debug for Feeder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watched")
+        f.debug_struct("Feeder")
             .field("name", &self.name())
             .field("unfed_for", &self.unfed_for())
             .finish_non_exhaustive()
-    }
-}
-
-/// A pause that ends when this guard is dropped, from [`Watched::paused`].
-///
-/// # Examples
-///
-/// ```
-/// # use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
-/// # use std::time::Duration;
-/// use wheelwork::{HashedWheelTimer, ManualClock, Watchdog};
-///
-/// let clock = ManualClock::new();
-/// let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
-/// let told = Arc::new(AtomicU32::new(0));
-/// let count = told.clone();
-/// let watchdog = Watchdog::new(&timer, move |_, _| drop(count.fetch_add(1, Ordering::Relaxed)));
-/// let watched = watchdog.watch("event loop", Duration::from_secs(5))?;
-/// {
-///     let _polls = watched.paused();
-///     clock.advance_through(Duration::from_secs(3600)); // there are no events
-/// }
-/// assert_eq!(watched.unfed_for(), Duration::ZERO);
-/// assert_eq!(told.load(Ordering::Relaxed), 0);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Debug)]
-#[must_use = "dropping the guard ends the pause"]
-pub struct PausedWatchdog<'a>(&'a Watched);
-
-impl Drop for PausedWatchdog<'_> {
-    fn drop(&mut self) {
-        self.0.watch.resume();
     }
 }
 
@@ -362,7 +347,7 @@ impl Stall {
             let first = before == QUIET;
             shared.tell(&stall.name, WatchdogEvent::Stuck { unfed_for, first });
             stall.state.swap(STUCK, Ordering::AcqRel); // acquires the feed that set `FED`
-            fence(Ordering::SeqCst); // pairs with the one in `paused`
+            fence(Ordering::SeqCst); // pairs with the one in `pause`
             let fed_at = idle.last_activity();
             if fed_at > idle.since {
                 stall.recover(fed_at, shared);

@@ -17,7 +17,7 @@ fn the_idlest_are_taken_first() {
         clock.advance(ms(10));
         watches[(n * 37) % 100].touch(); // each once, in another order
     }
-    watches[37].pause(); // the second
+    watches[37].begin_pause(); // the second
     let taken = idle.take_idlest(3);
     let expected = [(0, 990), (74, 970), (11, 960)];
     assert_eq!(
@@ -30,7 +30,7 @@ fn the_idlest_are_taken_first() {
     assert_eq!(idle.take_idlest(usize::MAX).len(), 96, "all but the paused one");
     clock.advance(Duration::from_secs(61));
     assert_eq!(events.len(), 0);
-    watches[37].resume();
+    watches[37].end_pause();
     clock.advance(Duration::from_secs(120));
     assert_eq!(events.len(), 1);
 }
@@ -47,8 +47,8 @@ fn connections_are_counted_by_their_silence() {
     watches[500..600].iter().for_each(|watch| watch.record_write());
     clock.advance(ms(10));
     assert_eq!(counts(), [2000, 2000, 2000, 1400, 0]);
-    watches[0].pause();
-    watches[1999].pause();
+    watches[0].begin_pause();
+    watches[1999].begin_pause();
     assert_eq!(counts(), [1998, 1998, 1998, 1399, 0], "paused connections are not silent");
 }
 
@@ -69,7 +69,7 @@ fn all_durations_scale_at_once() {
     assert_eq!(events.take(), [(2, IdleKind::Both, true, 40_000)]);
     idle.scale(1.0).unwrap();
     let busy = idle.watch(3, &both(1000)).unwrap();
-    busy.pause();
+    busy.begin_pause();
     let _silent = idle.watch(4, &both(1000)).unwrap();
     idle.scale(0.0).unwrap();
     clock.advance(TICK);

@@ -225,11 +225,11 @@ fn a_paused_connection_is_not_idle_and_a_resume_counts_as_a_touch() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let watch = idle.watch(1, &both(300)).unwrap();
-    assert!(!watch.resume(), "it was not paused");
-    let upload = watch.paused();
+    assert!(!watch.end_pause(), "it was not paused");
+    let upload = watch.pause();
     walk(&clock, 50);
     {
-        let _request = watch.paused();
+        let _request = watch.pause();
         walk(&clock, 50);
     }
     walk(&clock, 50);
@@ -246,7 +246,7 @@ fn a_new_connection_does_not_inherit_a_pause() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let first = idle.watch(1, &both(100)).unwrap();
-    first.pause();
+    first.begin_pause();
     drop(first);
     let _second = idle.watch(2, &both(100)).unwrap();
     clock.advance(TICK);
@@ -290,7 +290,7 @@ fn a_connection_is_reported_at_its_age_and_after_each_grace_whatever_it_does() {
     let once = idle.watch(1, &IdlePolicy::new().max_age(ms(1000), None)).unwrap();
     let again = idle.watch(2, &IdlePolicy::new().max_age(ms(1000), ms(500))).unwrap();
     idle.scale(0.0).unwrap(); // an age is no silence
-    again.pause();
+    again.begin_pause();
     for _ in 0..9 {
         clock.advance(ms(100));
         once.touch();
@@ -299,7 +299,7 @@ fn a_connection_is_reported_at_its_age_and_after_each_grace_whatever_it_does() {
     clock.advance(ms(100));
     assert_eq!(events.take(), [(1, IdleKind::Age, true, 1000), (2, IdleKind::Age, true, 1000)]);
     clock.advance(ms(400));
-    again.resume();
+    again.end_pause();
     assert_eq!(events.len(), 0);
     clock.advance(ms(100));
     assert_eq!(events.take(), [(2, IdleKind::Age, false, 1500)]);

@@ -175,11 +175,11 @@ fn a_paused_stream_is_not_idle() {
     let (streams, _timer, clock) = streams();
     let mut stream = streams.wrap(Script::default(), &both(250)).unwrap();
     let alarm = Alarm::new();
-    stream.watch().pause();
+    stream.watch().begin_pause();
     assert!(read(&mut stream, &alarm).is_pending());
     clock.advance(50 * TICK);
     assert!(read(&mut stream, &alarm).is_pending());
-    assert!(stream.watch().resume());
+    assert!(stream.watch().end_pause());
     clock.advance(2 * TICK);
     assert!(read(&mut stream, &alarm).is_pending());
     clock.advance(TICK);

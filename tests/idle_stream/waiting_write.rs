@@ -89,7 +89,7 @@ fn a_pause_restarts_the_wait() {
     let alarm = Alarm::new();
     assert!(write(&mut stream, &alarm, b"!").is_pending());
     {
-        let _paused = stream.watch().paused();
+        let _paused = stream.watch().pause();
         clock.advance(100 * TICK);
     }
     clock.advance(2 * TICK);

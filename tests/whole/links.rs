@@ -192,7 +192,7 @@ impl Link {
                 self.facts.lock().unwrap().dropped = true;
                 return None;
             }
-            1 => drop(self.watch().paused()),
+            1 => drop(self.watch().pause()),
             _ => self.watch().touch(),
         }
         self.touched(before);

@@ -222,7 +222,7 @@ impl World {
                 2 => self.split(&bell, watched),
                 3 => {
                     {
-                        let _working = watched.stream.watch().paused();
+                        let _working = watched.stream.watch().pause();
                         thread::yield_now();
                         watched.since = self.timer.now();
                     }

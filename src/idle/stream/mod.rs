@@ -21,7 +21,7 @@ mod tokio;
 #[cfg(feature = "tonic")]
 mod tonic;
 
-pub use pauser::{Pause, Pauser};
+pub use pauser::{OwnedPauseGuard, Pauser};
 pub use timed_out::TimedOut;
 
 use super::event::{Idle, IdleEvent};
@@ -294,7 +294,7 @@ impl<S> IdleStream<S> {
     /// # let socket = std::net::TcpStream::connect(listener.local_addr()?)?;
     /// let stream = streams.wrap(socket, &policy)?;
     /// {
-    ///     let _working = stream.watch().paused();
+    ///     let _working = stream.watch().pause();
     ///     // answer the request
     /// }
     /// // the 30 s begin here

@@ -37,35 +37,35 @@ pub struct Pauser(pub(super) Arc<Watch>);
 impl Pauser {
     /// Pauses the watch until the guard is dropped. Pauses nest. Takes no lock. Has no effect if the stream
     /// was dropped.
-    pub fn pause(&self) -> Pause {
-        self.0.pause();
-        Pause(self.0.clone())
+    pub fn pause(&self) -> OwnedPauseGuard {
+        self.0.begin_pause();
+        OwnedPauseGuard(self.0.clone())
     }
 }
 
-/// A pause that ends when this guard is dropped, from [`Pauser::pause`]. The end counts as a touch.
+/// Pauses the watch of a stream until it is dropped. Created by [`Pauser::pause`]. The end counts as a touch.
 ///
 /// # Examples
 ///
 /// ```
-/// # use wheelwork::idle::{Pause, Pauser};
+/// # use wheelwork::idle::{OwnedPauseGuard, Pauser};
 /// /// A response, which keeps its connection from being idle.
 /// struct Answer {
 ///     text: String,
-///     _pause: Pause,
+///     _guard: OwnedPauseGuard,
 /// }
 ///
 /// fn answer(pauser: &Pauser) -> Answer {
-///     Answer { text: "hello".into(), _pause: pauser.pause() }
+///     Answer { text: "hello".into(), _guard: pauser.pause() }
 /// }
 /// ```
 #[must_use = "dropping the guard ends the pause"]
 #[derive(Debug)]
-pub struct Pause(Arc<Watch>);
+pub struct OwnedPauseGuard(Arc<Watch>);
 
-impl Drop for Pause {
+impl Drop for OwnedPauseGuard {
     fn drop(&mut self) {
-        self.0.resume();
+        self.0.end_pause();
     }
 }
 
