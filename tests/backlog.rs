@@ -24,7 +24,7 @@ fn behind_a_busy_worker(
     let (blocking, gate) = blocking_task();
     timer.new_timeout(blocking, TICK).unwrap();
     std::thread::scope(|scope| {
-        let advance = scope.spawn(|| clock.advance(TICK));
+        let advance = scope.spawn(|| clock.advance_in_one_jump(TICK));
         gate.wait();
         fill();
         gate.open();
@@ -41,7 +41,7 @@ fn rule_03_far_timeouts_are_no_backlog(wheel: WheelKind) {
         timer.new_timeout(ran.note(()), TICK).unwrap();
         assert_eq!(timer.queue_depth(), 250_000);
     });
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     let metrics = timer.metrics();
     assert_eq!((ran.len(), metrics.passes_with_backlog), (1, 0));
     let left = timer.queue_depth();
@@ -53,13 +53,13 @@ fn rule_06_the_queue_is_left_alone_until_something_in_it_is_due(wheel: WheelKind
     let (timer, clock) = manual_with(on(wheel));
     let sooner = timer.new_timeout(|| (), 3 * TICK).unwrap();
     let later = timer.new_timeout(|| (), HOUR).unwrap();
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_eq!(timer.queue_depth(), 2);
     assert!(sooner.cancel());
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_eq!(timer.queue_depth(), 1);
     let next = timer.new_timeout(|| (), TICK).unwrap();
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert!(next.is_expired());
     assert_eq!((timer.queue_depth(), timer.pending_timeouts()), (0, 1), "`later` was near `next`");
     drop(later);
@@ -70,7 +70,7 @@ fn rule_06_the_queue_is_left_alone_until_something_in_it_is_due(wheel: WheelKind
 fn rule_03_the_cap_does_not_change_the_order(wheel: WheelKind) {
     for jump in [false, true] {
         let (timer, clock) = manual_with(on(wheel));
-        clock.advance(5 * TICK);
+        clock.advance_in_one_jump(5 * TICK);
         let ran = Record::new();
         behind_a_busy_worker(&timer, &clock, || {
             for n in 0..150_000u32 {
@@ -80,13 +80,13 @@ fn rule_03_the_cap_does_not_change_the_order(wheel: WheelKind) {
                 let (clock, before) = (clock.clone(), clock.now());
                 std::thread::spawn({
                     let clock = clock.clone();
-                    move || clock.advance(10 * TICK)
+                    move || clock.advance_in_one_jump(10 * TICK)
                 });
                 eventually("time has jumped", || clock.now() > before);
             }
         });
-        clock.advance(Duration::ZERO); // one more pass in the tick that they are due in
-        clock.advance(TICK);
+        clock.advance_in_one_jump(Duration::ZERO); // one more pass in the tick that they are due in
+        clock.advance_in_one_jump(TICK);
         let ran = ran.take();
         assert_eq!(ran.len(), 150_000);
         assert!(ran.is_sorted(), "{} came first", ran[0]);

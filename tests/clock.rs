@@ -14,11 +14,11 @@ fn several_timers_run_on_one_clock() {
     let ran = Record::new();
     first.new_timeout(ran.note(1), TICK).unwrap();
     second.new_timeout(ran.note(2), TICK * 2).unwrap();
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_eq!(ran.take(), [1]);
     first.stop().unwrap();
     drop(first);
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_eq!(ran.take(), [2]);
     assert_eq!(clock.elapsed(), TICK * 2);
 }
@@ -28,10 +28,10 @@ fn rule_09_a_task_may_move_the_clock() {
     let (timer, clock) = manual_with(HashedWheelTimer::builder());
     let ran = Record::new();
     let own = clock.clone();
-    timer.new_timeout(move || own.advance(TICK * 5), TICK).unwrap();
+    timer.new_timeout(move || own.advance_in_one_jump(TICK * 5), TICK).unwrap();
     timer.new_timeout(ran.note(()), TICK * 6).unwrap();
-    clock.advance(TICK);
-    clock.advance(Duration::ZERO);
+    clock.advance_in_one_jump(TICK);
+    clock.advance_in_one_jump(Duration::ZERO);
     assert_eq!(ran.len(), 1);
 }
 
@@ -45,13 +45,13 @@ fn rule_09_workers_do_not_wait_for_each_other() {
         let (own, both) = (clock.clone(), both.clone());
         let task = move || {
             both.wait();
-            own.advance(TICK);
+            own.advance_in_one_jump(TICK);
         };
         timer.new_timeout(task, TICK).unwrap();
         timer
     });
     std::thread::scope(|scope| {
-        let advance = scope.spawn(|| clock.advance(TICK));
+        let advance = scope.spawn(|| clock.advance_in_one_jump(TICK));
         eventually("both have run", || timers.iter().all(|t| t.metrics().expired == 1));
         advance.join().unwrap();
     });
@@ -100,7 +100,7 @@ fn rule_09_a_task_that_parks_does_not_swallow_a_move_of_the_clock() {
     let advance = || {
         let (clock, moved) = (clock.clone(), moved.clone());
         std::thread::spawn(move || {
-            clock.advance(TICK);
+            clock.advance_in_one_jump(TICK);
             moved.push(());
         });
     };

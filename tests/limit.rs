@@ -82,7 +82,7 @@ fn every_end_makes_room_for_one_more() {
         ("cancelled by another thread", |_, _, timeouts| {
             thread::spawn(|| cancel_all(timeouts)).join().unwrap();
         }),
-        ("run", |_, clock, _| clock.advance(FAR + TICK)),
+        ("run", |_, clock, _| clock.advance_in_one_jump(FAR + TICK)),
         ("cancelled in the wheel, but for one that has run", |timer, clock, timeouts| {
             timeouts[0].cancel();
             one_look(timer, clock);
@@ -116,7 +116,7 @@ fn every_end_of_a_job_makes_room_for_one_more() {
         for _ in 0..3 {
             (0..4).for_each(|_| drop(timer.new_timeout(|| panic!("on purpose"), ms(100)).unwrap()));
             let series: Vec<_> = (0..4).map(|_| timer.new_periodic(|| (), ms(100))).collect();
-            clock.advance(ms(1000));
+            clock.advance_in_one_jump(ms(1000));
             for timeout in series.into_iter().flatten() {
                 timeout.cancel();
             }
@@ -158,7 +158,7 @@ fn sleeps_beyond_the_limit_must_end_before_anything_is_admitted() {
         thread::spawn(|| drop(sleeps)).join().unwrap();
     };
     assert_eq!((fill(&timer).len(), timer.pending_timeouts()), (0, 35));
-    clock.advance(ms(200));
+    clock.advance_in_one_jump(ms(200));
     drop_all(sleeps.split_off(10));
     assert_eq!((fill(&timer).len(), timer.pending_timeouts()), (0, 10));
     drop_all(sleeps.split_off(3));

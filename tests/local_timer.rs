@@ -18,7 +18,7 @@ fn manual() -> (LocalTimer, ManualClock) {
 
 /// Lets so much time pass. Returns the number of wake-ups.
 fn pass(timer: &LocalTimer, clock: &ManualClock, by: Duration) -> usize {
-    clock.advance(by);
+    clock.advance_in_one_jump(by);
     timer.turn()
 }
 
@@ -35,7 +35,7 @@ fn rule_02_a_sleep_is_never_early_and_late_by_less_than_a_tick() {
     }
     while let Some(next) = timer.next_deadline() {
         assert_eq!(timer.turn(), 0, "nothing is due between two deadlines");
-        clock.advance(timer.time_to_park().unwrap());
+        clock.advance_in_one_jump(timer.time_to_park().unwrap());
         assert_eq!(timer.now(), next);
         let woken = timer.turn();
         let due = |sleep: &LocalSleep| sleep.deadline() <= next;
@@ -56,7 +56,7 @@ fn the_clock_decides_and_not_the_turn() {
     let (timer, clock) = manual();
     let (mut sleep, alarm) = (timer.sleep(ms(25)), Alarm::new());
     assert!(alarm.poll(&mut sleep).is_pending());
-    clock.advance(ms(25));
+    clock.advance_in_one_jump(ms(25));
     assert!(sleep.is_elapsed() && alarm.poll(&mut sleep).is_ready());
     assert_eq!((timer.turn(), timer.waiting(), alarm.clones()), (0, 0, 0));
     assert!(alarm.poll(&mut timer.sleep(Duration::ZERO)).is_ready());
@@ -148,7 +148,7 @@ fn a_turn_can_stop_and_go_on() {
     let alarm = Alarm::new();
     let mut sleeps: Vec<LocalSleep> = (0..25).map(|_| timer.sleep(ms(10))).collect();
     sleeps.iter_mut().for_each(|sleep| assert!(alarm.poll(sleep).is_pending()));
-    clock.advance(ms(10));
+    clock.advance_in_one_jump(ms(10));
     for woken in [10, 20] {
         assert!(!timer.turn_at_most(10));
         assert_eq!((alarm.wakes(), timer.time_to_park()), (woken, Some(Duration::ZERO)));
@@ -207,7 +207,7 @@ fn rule_05_a_waker_that_panics_hurts_nobody_else() {
     assert!(pin!(&mut sleep).poll(&mut Context::from_waker(&waker)).is_pending());
     let (alarm, mut other) = (Alarm::new(), timer.sleep(ms(10)));
     assert!(alarm.poll(&mut other).is_pending());
-    clock.advance(ms(10));
+    clock.advance_in_one_jump(ms(10));
     assert!(catch_unwind(AssertUnwindSafe(|| timer.turn())).is_err());
     assert_eq!((timer.time_to_park(), timer.turn()), (Some(Duration::ZERO), 1));
     assert_eq!(alarm.wakes(), 1);

@@ -56,7 +56,7 @@ fn storm_on(wheel: WheelKind) {
             timer.new_timeout(|| (), HOUR + ms(n)).unwrap()
         }));
         wave.drain(..).for_each(|timeout: Timeout| assert!(timeout.cancel()));
-        clock.advance(Duration::ZERO); // until the worker has swept the wheel
+        clock.advance_in_one_jump(Duration::ZERO); // until the worker has swept the wheel
         after.push(bytes());
     }
     let (early, late) = (after[5], *after.last().unwrap());
@@ -130,7 +130,7 @@ fn rule_04_a_storm_of_fifty_million_cancels_does_not_grow_memory() {
             wave.extend((0..WAVE).map(far));
         }
         wave.drain(..).for_each(|timeout: Timeout| assert!(timeout.cancel()));
-        clock.advance(Duration::ZERO); // until the worker has swept the wheel
+        clock.advance_in_one_jump(Duration::ZERO); // until the worker has swept the wheel
         after.push(bytes());
     }
     let (first, rest) = after.split_at(after.len() / 10);
@@ -157,7 +157,7 @@ fn pull_forward_on(wheel: WheelKind) {
     for round in 0..300 {
         let delay = HOUR * 8 - Duration::from_secs(round);
         timeouts.iter().for_each(|timeout| timeout.reschedule(delay).unwrap());
-        clock.advance(ms(100));
+        clock.advance_in_one_jump(ms(100));
         after.push(bytes());
     }
     let (early, late) = (after[30], *after.last().unwrap());
@@ -173,11 +173,11 @@ fn rule_04_memory_comes_back_after_a_peak() {
 
 fn peak_on(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
-    clock.advance(ms(100));
+    clock.advance_in_one_jump(ms(100));
     let before = bytes();
     (0..300_000).for_each(|_| drop(timer.new_timeout(|| (), ms(5000)).unwrap()));
     let peak = bytes() - before;
-    clock.advance(ms(5000));
+    clock.advance_in_one_jump(ms(5000));
     assert_eq!(timer.pending_timeouts(), 0);
     let left = bytes() - before;
     assert!(peak > 300_000 * LEAST && left < peak / 2, "{left} of {peak} bytes are left");
@@ -192,16 +192,16 @@ fn rule_04_a_survivor_of_a_burst_keeps_at_most_its_chunk() {
     const SURVIVORS: usize = 500;
     let _alone = ALONE.lock();
     let (timer, clock) = manual();
-    clock.advance(Duration::ZERO);
+    clock.advance_in_one_jump(Duration::ZERO);
     let before = bytes();
     let burst: Vec<_> = (0..512 * SURVIVORS)
         .map(|n| timer.new_timeout(|| (), if n % 512 == 0 { HOUR } else { ms(100) }).unwrap())
         .collect();
     drop(burst);
-    clock.advance(ms(100));
+    clock.advance_in_one_jump(ms(100));
     assert_eq!(timer.pending_timeouts(), SURVIVORS);
     (0..3).for_each(|_| one_look(&timer, &clock)); // what a pass keeps follows the last
-    clock.advance(Duration::from_secs(1)); // chunks are released at most once per second
+    clock.advance_in_one_jump(Duration::from_secs(1)); // chunks are released at most once per second
     let each = (bytes() - before) / SURVIVORS as isize;
     println!("bytes for each survivor: {each}");
     assert!(each < 2600 + 1000, "{each} bytes for each survivor");
@@ -241,13 +241,13 @@ fn rule_04_empty_buckets_keep_no_entries() {
         assert!(filed > 175_000, "{filed} are in the wheel");
         assert!(!cancels || burst.iter().all(Timeout::cancel));
         drop(burst);
-        clock.advance(Duration::from_secs(10));
+        clock.advance_in_one_jump(Duration::from_secs(10));
         if !cancels {
-            (0..BUCKETS / 8).for_each(|_| clock.advance(TICK * 8));
-            clock.advance(turn);
+            (0..BUCKETS / 8).for_each(|_| clock.advance_in_one_jump(TICK * 8));
+            clock.advance_in_one_jump(turn);
         }
         assert_eq!(timer.pending_timeouts(), 0);
-        clock.advance(Duration::from_secs(1)); // chunks are released at most once per second
+        clock.advance_in_one_jump(Duration::from_secs(1)); // chunks are released at most once per second
         let left = bytes() - before;
         println!("bytes with nothing pending: {left}");
         assert!(
@@ -301,8 +301,8 @@ fn rule_04_a_timeout_that_repeats_allocates_nothing() {
         };
         let period = Period::fixed_rate_with(ms(100), MissedTickBehavior::Burst);
         timer.new_periodic(task, period).unwrap();
-        clock.advance(ms(100) * 50);
-        let allocations = fewest_allocations(|| clock.advance(ms(100) * RUNS));
+        clock.advance_in_one_jump(ms(100) * 50);
+        let allocations = fewest_allocations(|| clock.advance_in_one_jump(ms(100) * RUNS));
         assert_eq!(timer.metrics().expired, u64::from(5 * RUNS) + 50);
         assert!(allocations < 50, "{allocations} allocations in {RUNS} runs");
         timer.stop().unwrap();
@@ -321,7 +321,7 @@ fn end_timers_on(wheel: WheelKind) {
         let (timer, clock) = manual_with(on(wheel));
         let kept: Vec<_> =
             (0..100).map(|n| timer.new_timeout(|| (), ms(n * 10)).unwrap()).collect();
-        clock.advance(ms(500));
+        clock.advance_in_one_jump(ms(500));
         assert_eq!(timer.stop().unwrap().len(), 49);
         drop((timer, clock, kept));
         after.push(bytes());
@@ -402,14 +402,14 @@ fn rule_04_dead_entries_are_swept_when_the_live_ones_expire() {
 
 fn dead_among_the_living_on(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
-    clock.advance(Duration::ZERO);
+    clock.advance_in_one_jump(Duration::ZERO);
     let before = bytes();
     let far = |n| timer.new_timeout(|| (), HOUR + ms(n)).unwrap();
     let dead = partly_in_the_wheel(&timer, &clock, 300_000, far);
     (0..300_000).for_each(|_| drop(timer.new_timeout(|| (), ms(5000)).unwrap()));
     assert!(dead.iter().all(Timeout::cancel));
     drop(dead);
-    (0..60).for_each(|_| clock.advance(ms(100)));
+    (0..60).for_each(|_| clock.advance_in_one_jump(ms(100)));
     assert_eq!(timer.pending_timeouts(), 0);
     let left = bytes() - before;
     assert!(left < 1_000_000, "{left} bytes with nothing pending");
@@ -427,7 +427,7 @@ fn rule_04_feeding_a_watchdog_allocates_nothing() {
     let watchdog = Watchdog::new(&timer, |_: &str, _| ());
     let limit = Duration::from_secs(1);
     let watched = watchdog.watch("it", limit).unwrap();
-    clock.advance_through(limit); // it is reported, and recovers
+    clock.advance(limit); // it is reported, and recovers
     let found = fewest_allocations(|| {
         watched.feed();
         drop(watched.pause());
@@ -447,7 +447,7 @@ fn rule_04_a_watched_connection_takes_at_most_100_bytes() {
     let before = bytes();
     let mut watches: Vec<Watch> = Vec::with_capacity(CONNECTIONS);
     watches.extend((0..CONNECTIONS as u64).map(|id| idle.watch(id, &policy).unwrap()));
-    clock.advance(Duration::ZERO);
+    clock.advance_in_one_jump(Duration::ZERO);
     let each = (bytes() - before) / CONNECTIONS as isize;
     println!("bytes for each watched connection: {each}");
     assert!(each <= 100, "{each} bytes");
@@ -471,7 +471,7 @@ fn rule_04_connections_that_come_and_go_do_not_grow_memory() {
     let mut after = Vec::new();
     for wave in 0..40 {
         let watches: Vec<_> = (0..20_000).map(|id| idle.watch(id, &policy).unwrap()).collect();
-        clock.advance(ms(wave));
+        clock.advance_in_one_jump(ms(wave));
         drop(watches);
         after.push(bytes());
     }
@@ -489,13 +489,13 @@ fn rule_04_connections_that_were_reported_and_dropped_leave_no_memory_behind() {
         let idle = IdleTimeouts::new(&timer, move |_: &mut u64, _| answer);
         let policy = IdlePolicy::new().both(ms(1000));
         let _resident = idle.watch(0, &IdlePolicy::new()).unwrap();
-        clock.advance(Duration::ZERO);
+        clock.advance_in_one_jump(Duration::ZERO);
         let before = bytes();
         let watches: Vec<_> = (0..100_000).map(|id| idle.watch(id, &policy).unwrap()).collect();
-        clock.advance(ms(2000));
+        clock.advance_in_one_jump(ms(2000));
         drop(watches);
         assert_eq!(idle.watched(), 1);
-        clock.advance(ms(2000));
+        clock.advance_in_one_jump(ms(2000));
         let kept = bytes() - before;
         assert!(kept < 250_000, "{kept} bytes are kept after 100,000 that answered {answer:?}");
         timer.stop().unwrap();
@@ -512,16 +512,16 @@ fn rule_04_a_connection_that_was_reported_and_stays_watched_takes_at_most_120_by
     let mut watches: Vec<Watch> = Vec::with_capacity(CONNECTIONS);
     let before = bytes() - (CONNECTIONS * size_of::<Watch>()) as isize;
     watches.extend((0..CONNECTIONS as u64).map(|id| idle.watch(id, &policy).unwrap()));
-    clock.advance(ms(1000));
+    clock.advance_in_one_jump(ms(1000));
     let each = (bytes() - before) / CONNECTIONS as isize;
     println!("bytes for each that was reported: {each}");
     assert!(each <= 120, "{each} bytes");
     assert_eq!(idle.watched(), CONNECTIONS);
     // Activity makes the reports void. The next check frees their memory.
     watches.iter().for_each(Watch::touch);
-    clock.advance(ms(999));
+    clock.advance_in_one_jump(ms(999));
     watches.iter().for_each(Watch::touch);
-    clock.advance(ms(500));
+    clock.advance_in_one_jump(ms(500));
     let each = (bytes() - before) / CONNECTIONS as isize;
     assert!(each <= 100, "{each} bytes after activity");
     timer.stop().unwrap();
@@ -538,7 +538,7 @@ fn rule_04_the_last_connection_of_a_row_keeps_at_most_8_kilobytes() {
     let before = bytes();
     let mut burst: Vec<_> =
         (0..1024 * SURVIVORS as u64).map(|id| idle.watch(id, &policy).unwrap()).collect();
-    clock.advance(ms(1000));
+    clock.advance_in_one_jump(ms(1000));
     let mut number = 0;
     burst.retain(|_| {
         number += 1;
@@ -576,13 +576,13 @@ fn rule_04_a_sleep_allocates_nothing() {
     assert_eq!(found, 0);
     let plain = fewest_allocations(|| {
         timer.new_timeout(|| (), ms(100)).unwrap();
-        clock.advance(ms(100));
+        clock.advance_in_one_jump(ms(100));
     });
     let mut sleep = timer.sleep(ms(100));
     let found = fewest_allocations(|| {
         sleep.reset_after(ms(100));
         assert!(polled(&mut sleep, &first).is_pending());
-        clock.advance(ms(100));
+        clock.advance_in_one_jump(ms(100));
         assert!(polled(&mut sleep, &first).is_ready());
     });
     assert!(found <= plain, "{found}, and a task without captures takes {plain}");
@@ -606,12 +606,12 @@ fn rule_04_a_stream_with_idle_timeouts_takes_at_most_210_bytes() {
     let before = bytes();
     let mut all = Vec::with_capacity(STREAMS);
     all.extend((0..STREAMS).map(|_| streams.wrap_with((), &policy, |()| None).unwrap()));
-    clock.advance(Duration::ZERO);
+    clock.advance_in_one_jump(Duration::ZERO);
     let each = (bytes() - before) / STREAMS as isize;
     println!("bytes for each stream with idle timeouts: {each}");
     assert!(each <= 210, "{each} bytes");
     drop(all);
-    clock.advance(Duration::ZERO);
+    clock.advance_in_one_jump(Duration::ZERO);
     let left = bytes() - before;
     assert!(left < 250_000, "{left} bytes without a stream");
     timer.stop().unwrap();
@@ -657,7 +657,7 @@ fn rule_04_futures_leave_no_memory_behind() {
         let mut sleeps: Vec<Sleep> = (0..20_000).map(|n| timer.sleep(HOUR + ms(n))).collect();
         assert!(sleeps.iter_mut().all(|sleep| polled(sleep, &waker).is_pending()));
         drop(sleeps);
-        clock.advance(ms(100));
+        clock.advance_in_one_jump(ms(100));
         let mut queue = DelayQueue::new(&timer);
         let keys: Vec<_> = (0..20_000).map(|n| queue.insert(n, HOUR)).collect();
         let full = bytes();

@@ -34,7 +34,7 @@ fn a_fixed_rate_does_not_drift() {
     let every = TICK + Duration::from_nanos(1);
     let (timer, clock) = manual();
     let (timeout, runs) = noting(&timer, &clock, Period::fixed_rate(every));
-    (0..101).for_each(|_| clock.advance(TICK));
+    (0..101).for_each(|_| clock.advance_in_one_jump(TICK));
     assert_eq!(runs.len(), 100);
     let late = timeout.deadline().unwrap() - (timer.started_at() + every * 101);
     assert!(late < Duration::from_nanos(8), "{late:?} off after 100 runs");
@@ -44,12 +44,12 @@ fn a_fixed_rate_does_not_drift() {
 fn a_fixed_rate_keeps_its_beat() {
     let (timer, clock) = manual();
     let (timeout, runs) = noting(&timer, &clock, Period::fixed_rate(ms(250)));
-    (0..10).for_each(|_| clock.advance(TICK));
+    (0..10).for_each(|_| clock.advance_in_one_jump(TICK));
     assert_eq!(runs.take(), [300, 500, 800, 1000], "each at the first tick not before its beat");
     assert!(!timeout.is_expired(), "armed again");
     assert_eq!(timer.pending_timeouts(), 1);
     assert!(timeout.cancel() && timeout.is_cancelled());
-    clock.advance(TICK * 10);
+    clock.advance_in_one_jump(TICK * 10);
     assert_eq!(runs.len(), 0);
     assert_eq!(timer.metrics().rearmed, 4);
     assert_conserved(&timer);
@@ -64,9 +64,9 @@ fn missed_runs_burst_delay_or_skip() {
     ] {
         let (timer, clock) = manual();
         let (_timeout, runs) = noting(&timer, &clock, Period::fixed_rate_with(ms(300), missed));
-        clock.advance(ms(1000));
+        clock.advance_in_one_jump(ms(1000));
         assert_eq!(runs.take(), vec![1000; in_jump], "{missed:?}");
-        (0..6).for_each(|_| clock.advance(TICK));
+        (0..6).for_each(|_| clock.advance_in_one_jump(TICK));
         assert_eq!(runs.take(), after, "{missed:?}");
         assert_conserved(&timer);
     }
@@ -79,11 +79,11 @@ fn a_late_run_delays_the_next_only_if_that_is_missed() {
         let (timer, clock) = manual();
         let period = Period::fixed_rate_with(ms(300), MissedTickBehavior::Delay);
         let (_timeout, runs) = noting(&timer, &clock, period);
-        clock.advance(ms(run_at)); // the run of 300
+        clock.advance_in_one_jump(ms(run_at)); // the run of 300
         assert_eq!(runs.take(), [u128::from(run_at)]);
-        clock.advance(ms(next_at - run_at - 1));
+        clock.advance_in_one_jump(ms(next_at - run_at - 1));
         assert_eq!(runs.take(), [], "before {next_at}");
-        clock.advance(ms(1));
+        clock.advance_in_one_jump(ms(1));
         assert_eq!(runs.take(), [u128::from(next_at)]);
     }
 }
@@ -95,11 +95,11 @@ fn a_fixed_delay_counts_from_the_end_of_the_run() {
     let (record, now) = (runs.clone(), clock.clone());
     let slow = move || {
         record.push(now.elapsed().as_millis());
-        now.advance(TICK); // on the worker itself: the clock moves, nobody waits
+        now.advance_in_one_jump(TICK); // on the worker itself: the clock moves, nobody waits
     };
     timer.new_periodic(slow, Period::fixed_delay(ms(200)).initial_delay(Duration::ZERO)).unwrap();
-    clock.advance(TICK); // runs from 100 to 200: next at 400
-    (0..3).for_each(|_| clock.advance(TICK));
+    clock.advance_in_one_jump(TICK); // runs from 100 to 200: next at 400
+    (0..3).for_each(|_| clock.advance_in_one_jump(TICK));
     assert_eq!(runs.take(), [100, 400]);
 }
 
@@ -112,7 +112,7 @@ fn a_run_may_cancel_its_own_series() {
     let task = move || record.push(slot.lock().unwrap().as_ref().unwrap().cancel());
     let period = Period::fixed_rate_with(TICK, MissedTickBehavior::Burst);
     *own.lock().unwrap() = Some(timer.new_periodic(task, period).unwrap());
-    clock.advance(TICK * 5); // a burst of five is due
+    clock.advance_in_one_jump(TICK * 5); // a burst of five is due
     assert_eq!(runs.take(), [true], "no run after the cancel");
     let timeout = own.lock().unwrap().take().unwrap();
     assert!(timeout.is_cancelled() && !timeout.is_expired());
@@ -132,7 +132,7 @@ fn rule_09_a_stop_ends_a_burst() {
     };
     timer.new_periodic(task, Period::fixed_rate(TICK)).unwrap();
     std::thread::scope(|scope| {
-        let burst = || clock.advance(TICK * 1_000_000); // a quarter of an hour of runs
+        let burst = || clock.advance_in_one_jump(TICK * 1_000_000); // a quarter of an hour of runs
         let advance = scope.spawn(burst);
         is_running.recv().unwrap();
         assert_eq!(timer.stop().unwrap().len(), 1, "the series");
@@ -146,7 +146,7 @@ fn rule_09_a_stop_ends_a_burst() {
 fn rule_05_a_panic_ends_the_series() {
     let (timer, clock) = manual();
     let timeout = timer.new_periodic(bad_task, Period::fixed_rate(TICK)).unwrap();
-    (0..3).for_each(|_| clock.advance(TICK));
+    (0..3).for_each(|_| clock.advance_in_one_jump(TICK));
     assert_eq!(timer.metrics().panicked, 1);
     assert!(timeout.is_expired());
     assert_conserved(&timer);
@@ -156,9 +156,9 @@ fn rule_05_a_panic_ends_the_series() {
 fn reschedule_moves_the_next_run_and_the_beat() {
     let (timer, clock) = manual();
     let (timeout, runs) = noting(&timer, &clock, Period::fixed_rate(ms(300)));
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     timeout.reschedule(ms(100)).unwrap();
-    (0..6).for_each(|_| clock.advance(TICK));
+    (0..6).for_each(|_| clock.advance_in_one_jump(TICK));
     assert_eq!(runs.take(), [200, 500]);
 }
 
@@ -186,12 +186,12 @@ fn rule_10_a_period_of_ever_waits_after_its_first_run() {
         let record = runs.clone();
         let period = period.initial_delay(TICK);
         let once = timer.new_periodic(move || record.push(()), period).unwrap();
-        clock.advance(TICK);
-        clock.advance_through(Duration::from_secs(1_000_000_000));
+        clock.advance_in_one_jump(TICK);
+        clock.advance(Duration::from_secs(1_000_000_000));
         assert_eq!(runs.len(), 1);
         assert!(never.is_pending() && once.is_pending(), "{period:?}");
         once.reschedule(TICK).unwrap();
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
         assert_eq!(runs.len(), 2);
         assert!(never.cancel() && once.cancel());
     }
@@ -202,7 +202,7 @@ fn rule_10_a_period_of_ever_waits_after_its_first_run() {
 fn rule_01_a_periodic_timeout_is_returned_by_stop() {
     let (timer, clock) = manual();
     let (_timeout, runs) = noting(&timer, &clock, Period::fixed_rate(TICK));
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     let mut unprocessed = timer.stop().unwrap();
     assert_eq!(unprocessed.len(), 1);
     unprocessed.remove(0).run();
@@ -226,7 +226,7 @@ fn rule_01_a_timeout_repeats_only_if_nobody_ended_it_during_its_run() {
     let goes_on = timer.new_timeout(goes_on, TICK).unwrap();
     let cancels = |run: &Run<'_>| assert!(!run.timeout().cancel(), "it runs already");
     let ends = timer.new_timeout(Asked(runs.clone(), cancels, held.clone()), TICK).unwrap();
-    (0..3).for_each(|_| clock.advance(TICK));
+    (0..3).for_each(|_| clock.advance_in_one_jump(TICK));
     assert_eq!(runs.take(), [false, true, false, false]);
     assert!(ends.is_cancelled() && !goes_on.is_expired());
     assert_eq!(Arc::strong_count(&held), 2, "the task of the one that ended is dropped");
@@ -278,7 +278,7 @@ fn rule_01_a_cancel_during_a_run_that_goes_on_is_told() {
         let seen = Record::new();
         let task = Retry { left: runs, panics_when_told: runs == 2, seen: seen.clone() };
         let timeout = timer.new_timeout(task, TICK).unwrap();
-        (0..runs).for_each(|_| clock.advance(TICK));
+        (0..runs).for_each(|_| clock.advance_in_one_jump(TICK));
         let (what, threads): (Vec<_>, Vec<_>) = seen.take().into_iter().unzip();
         let answer = if runs == 1 { "not yet decided" } else { "won" };
         assert_eq!(what, [answer, "told"], "executor: {on_executor}, run {runs}");
@@ -309,9 +309,9 @@ fn a_task_may_change_from_run_to_run() {
     let (timer, clock) = manual();
     let runs = Record::new();
     let timeout = timer.new_timeout(Count(0, runs.clone()), TICK).unwrap();
-    (0..4).for_each(|_| clock.advance(TICK));
+    (0..4).for_each(|_| clock.advance_in_one_jump(TICK));
     assert_eq!(runs.take(), [0, 1]);
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_eq!((runs.take(), timeout.is_expired()), (vec![2], true));
 }
 
@@ -330,7 +330,7 @@ fn rule_10_a_timeout_that_repeats_at_once_waits_for_the_next_tick() {
         let (timer, clock) = manual();
         let runs = Record::new();
         timer.new_timeout(AtOnce(runs.clone(), after), TICK).unwrap();
-        (0..5).for_each(|_| clock.advance(TICK));
+        (0..5).for_each(|_| clock.advance_in_one_jump(TICK));
         assert_eq!(runs.len(), 5);
     }
 }
@@ -346,7 +346,7 @@ fn a_periodic_closure_can_end_its_series() {
         if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let timeout = timer.new_periodic(task, Period::fixed_rate(TICK)).unwrap();
-    (0..5).for_each(|_| clock.advance(TICK));
+    (0..5).for_each(|_| clock.advance_in_one_jump(TICK));
     assert_eq!((runs.len(), timer.pending_timeouts()), (3, 0));
     assert!(timeout.is_expired());
     assert_conserved(&timer);
@@ -359,7 +359,7 @@ fn rule_07_a_burst_keeps_the_order_of_ticks() {
     let record = ran.clone();
     timer.new_periodic(move || record.push("periodic"), Period::fixed_rate(TICK * 10)).unwrap();
     timer.new_timeout(ran.note("once"), TICK * 15).unwrap();
-    clock.advance(TICK * 30);
+    clock.advance_in_one_jump(TICK * 30);
     assert_eq!(ran.take(), ["periodic", "once", "periodic", "periodic"]);
     assert_eq!(timer.metrics().rearmed, 3, "each run of a burst is counted");
 }
@@ -401,7 +401,7 @@ fn rule_01_a_cancel_that_returned_true_withdraws_a_waiting_job() {
     };
     let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(executor));
     let (timeout, runs) = noting(&timer, &clock, Period::fixed_rate(TICK));
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert!(timeout.cancel());
     jobs.lock().unwrap().drain(..).for_each(wheelwork::executor::Job::run);
     assert_eq!(runs.len(), 0);

@@ -30,7 +30,7 @@ fn a_timer_and_its_timeouts_print_their_state() {
     cancelled.cancel();
     assert_eq!(text(&cancelled), r#"Timeout { state: "cancelled" }"#);
     let expired = timer.new_timeout(|| (), TICK).unwrap();
-    clock.advance(2 * TICK);
+    clock.advance_in_one_jump(2 * TICK);
     assert_eq!(text(&expired), r#"Timeout { state: "expired" }"#);
 
     let unprocessed = timer.stop().unwrap();
@@ -56,7 +56,7 @@ fn rule_09_a_task_may_print_its_timeout_its_timer_and_the_metrics() {
     let (timer, clock) = manual();
     let printed = Record::new();
     timer.new_timeout(Prints(printed.clone(), timer.clone()), TICK).unwrap();
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_eq!(
         printed.take(),
         [
@@ -82,7 +82,7 @@ fn settings_print_their_values() {
     assert_eq!(text(&OnRefusal::Wait), "Wait");
     assert_eq!(text(&OnRefusal::RunOnWorker), "RunOnWorker");
     let clock = ManualClock::default();
-    clock.advance(ms(1500));
+    clock.advance_in_one_jump(ms(1500));
     assert_eq!(text(&clock), "ManualClock { elapsed: 1.5s }");
     assert_eq!(text(&SystemClock), "SystemClock");
 }
@@ -98,7 +98,7 @@ fn jobs_and_idle_reports_print_what_they_are_about() {
     });
     let (timer, clock) = manual_with(builder);
     timer.new_timeout(|| (), TICK).unwrap();
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_eq!(
         printed.take(),
         [r#"Job { timeout: Timeout { state: "running", due_in: 0ns }, .. }"#]
@@ -109,7 +109,7 @@ fn jobs_and_idle_reports_print_what_they_are_about() {
         record.push(text(&batch));
     });
     let watch = idle.watch(7, &IdlePolicy::new().both(TICK)).unwrap();
-    clock.advance(3 * TICK);
+    clock.advance_in_one_jump(3 * TICK);
     drop(watch);
     let report = printed.take().into_iter().find(|said| said.contains("Idle")).unwrap();
     assert!(report.contains("[Idle { connection: 7, event: IdleEvent { kind: Both"), "{report}");
@@ -171,11 +171,11 @@ fn the_idle_manager_prints_its_counts_and_policies() {
     );
     let watch = idle.watch((), &IdlePolicy::new().reader(ms(200))).unwrap();
     assert_eq!(text(&idle), "IdleTimeouts { watched: 1, panicked: 0, .. }");
-    clock.advance(ms(100));
+    clock.advance_in_one_jump(ms(100));
     assert_eq!(text(&watch), "Watch { silent_for: 100ms, .. }");
     assert!(text(&watch.pause()).starts_with("PauseGuard(Watch { silent_for: "));
-    clock.advance(ms(1000));
-    clock.advance(ms(1000));
+    clock.advance_in_one_jump(ms(1000));
+    clock.advance_in_one_jump(ms(1000));
     let events = events.take();
     assert!(events.len() == 1 && events[0].contains("kind: Reader"), "{events:?}");
 }

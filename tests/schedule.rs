@@ -55,9 +55,9 @@ fn rule_02_a_timeout_is_late_by_less_than_a_tick(wheel: WheelKind) {
         let (ran, now) = (ran.clone(), clock.clone());
         let task = move || ran.push((deadline, now.elapsed()));
         timer.new_timeout(task, deadline - clock.elapsed()).unwrap();
-        clock.advance(ms(7)); // not a divisor of the tick
+        clock.advance_in_one_jump(ms(7)); // not a divisor of the tick
     }
-    (0..3000).for_each(|_| clock.advance(ms(1)));
+    (0..3000).for_each(|_| clock.advance_in_one_jump(ms(1)));
     let ran = ran.take();
     assert_eq!(ran.len(), 500);
     for (deadline, at) in ran {
@@ -71,13 +71,13 @@ fn rule_02_a_timeout_fires_at_its_tick_and_not_before(wheel: WheelKind) {
     let ran = Record::new();
     timer.new_timeout(ran.note("exact"), ms(300)).unwrap();
     timer.new_timeout(ran.note("above"), ms(301)).unwrap();
-    clock.advance(ms(299));
+    clock.advance_in_one_jump(ms(299));
     assert!(ran.take().is_empty());
-    clock.advance(ms(1));
+    clock.advance_in_one_jump(ms(1));
     assert_eq!(ran.take(), ["exact"]);
-    clock.advance(ms(99));
+    clock.advance_in_one_jump(ms(99));
     assert!(ran.take().is_empty());
-    clock.advance(ms(1));
+    clock.advance_in_one_jump(ms(1));
     assert_eq!(ran.take(), ["above"]);
     assert_eq!(timer.pending_timeouts(), 0);
 }
@@ -88,9 +88,9 @@ fn a_timeout_can_be_scheduled_by_instant(wheel: WheelKind) {
     let zero = timer.new_timeout(|| (), Duration::MAX).unwrap().now();
     timer.new_timeout_at(ran.note("at"), zero + ms(200)).unwrap();
     timer.new_timeout_at(ran.note("past"), zero - ms(200)).unwrap();
-    clock.advance(ms(100));
+    clock.advance_in_one_jump(ms(100));
     assert_eq!(ran.take(), ["past"]);
-    clock.advance(ms(100));
+    clock.advance_in_one_jump(ms(100));
     assert_eq!(ran.take(), ["at"]);
 }
 
@@ -103,11 +103,11 @@ fn rule_10_a_zero_delay_fires_at_the_next_tick(wheel: WheelKind) {
         handle.new_timeout(again.note(2), Duration::ZERO).unwrap();
     };
     timer.new_timeout(chain, Duration::ZERO).unwrap();
-    clock.advance(ms(99));
+    clock.advance_in_one_jump(ms(99));
     assert!(ran.take().is_empty());
-    clock.advance(ms(1));
+    clock.advance_in_one_jump(ms(1));
     assert_eq!(ran.take(), [1], "a task's own zero delay waits for the tick after");
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_eq!(ran.take(), [2]);
 }
 
@@ -116,11 +116,11 @@ fn rule_10_the_longest_delay_never_fires(wheel: WheelKind) {
     let ran = Record::new();
     let never = timer.new_timeout(ran.note("never"), Duration::MAX).unwrap();
     timer.new_timeout(ran.note("century"), Duration::from_secs(100 * 365 * 86_400)).unwrap();
-    clock.advance(Duration::from_secs(50 * 365 * 86_400));
+    clock.advance_in_one_jump(Duration::from_secs(50 * 365 * 86_400));
     assert_eq!((ran.len(), timer.pending_timeouts()), (0, 2));
-    clock.advance(Duration::MAX);
+    clock.advance_in_one_jump(Duration::MAX);
     assert_eq!(ran.take(), ["century"]);
-    clock.advance(Duration::MAX);
+    clock.advance_in_one_jump(Duration::MAX);
     assert!(!never.is_expired());
     assert_eq!(never.reschedule(Duration::MAX), Ok(()));
     assert_eq!(timer.stop().unwrap().len(), 1);
@@ -133,11 +133,11 @@ fn rule_10_a_wheel_of_one_bucket_works() {
     for n in [5u64, 1, 70_000, 3, 2, 4] {
         timer.new_timeout(ran.note(n), TICK * n as u32).unwrap();
     }
-    (0..5).for_each(|_| clock.advance(TICK));
+    (0..5).for_each(|_| clock.advance_in_one_jump(TICK));
     assert_eq!(ran.take(), [1, 2, 3, 4, 5]);
-    clock.advance(TICK * 69_994);
+    clock.advance_in_one_jump(TICK * 69_994);
     assert!(ran.take().is_empty());
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_eq!(ran.take(), [70_000]);
 }
 
@@ -151,7 +151,7 @@ fn rule_08_a_far_timeout_does_not_hide_a_near_one(wheel: WheelKind) {
     assert!(ran.take().is_empty());
     let mut seen = Vec::new();
     for tick in 2..=40 {
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
         seen.extend(ran.take().into_iter().map(|due| (tick, due)));
     }
     assert_eq!(seen, [(2, 2), (10, 10), (26, 26)]);
@@ -176,7 +176,7 @@ fn rule_07_timeouts_of_one_thread_and_tick_run_in_order(wheel: WheelKind) {
             assert!(timeout.cancel());
         }
     }
-    clock.advance(due - clock.elapsed());
+    clock.advance_in_one_jump(due - clock.elapsed());
     assert_eq!(ran.take(), live.iter().map(|&(n, _)| n).collect::<Vec<_>>());
 }
 
@@ -190,7 +190,7 @@ fn rule_07_far_timeouts_of_one_thread_and_tick_run_in_order(wheel: WheelKind) {
         timer.new_timeout(ran.note((tick, n)), TICK * tick).unwrap();
     }
     one_look(&timer, &clock);
-    clock.advance(TICK * 50_000);
+    clock.advance_in_one_jump(TICK * 50_000);
     let ran = ran.take();
     assert_eq!(ran.len(), 400);
     assert!(ran.is_sorted(), "{ran:?}");
@@ -206,7 +206,7 @@ fn rule_07_ticks_run_in_order_after_a_stall(wheel: WheelKind) {
             let tick = 1 + random.below(stall + 20);
             timer.new_timeout(ran.note((tick, n)), TICK * tick as u32).unwrap();
         }
-        clock.advance(TICK * stall as u32);
+        clock.advance_in_one_jump(TICK * stall as u32);
         let ran = ran.take();
         assert!(ran.len() > 500 && ran.iter().all(|&(tick, _)| tick <= stall));
         assert!(ran.is_sorted(), "{buckets} buckets, a stall of {stall} ticks");
@@ -225,7 +225,7 @@ fn rule_07_rescheduled_timeouts_run_in_their_new_tick_after_a_stall(wheel: Wheel
         }
         into_the_wheel(&timer, &clock);
         pushed_back.reschedule(TICK * 9 - clock.elapsed()).unwrap();
-        clock.advance(TICK * stall);
+        clock.advance_in_one_jump(TICK * stall);
         assert_eq!(ran.take(), [2, 5, 9, 10]);
     }
 }
@@ -237,7 +237,7 @@ fn rule_07_a_year_passes_in_one_jump(wheel: WheelKind) {
         timer.new_timeout(ran.note(day), Duration::from_secs(86_400) * day).unwrap();
     }
     let wakeups = timer.metrics().wakeups;
-    clock.advance(Duration::from_secs(365 * 86_400));
+    clock.advance_in_one_jump(Duration::from_secs(365 * 86_400));
     assert_eq!(ran.take(), [1, 100, 364]);
     let metrics = timer.metrics();
     assert!(metrics.wakeups - wakeups < 10, "one jump, not 315 million ticks");
@@ -254,7 +254,7 @@ fn rule_07_a_long_stall_does_not_cost_a_visit_for_each_round(wheel: WheelKind) {
     for round in (0..50_000u32).rev() {
         timer.new_timeout(ran.note(round), TICK * (round + 1)).unwrap();
     }
-    clock.advance(TICK * 50_001);
+    clock.advance_in_one_jump(TICK * 50_001);
     let took = started.elapsed();
     assert_eq!(ran.take(), (0..50_000).collect::<Vec<_>>());
     assert!(took < Duration::from_secs(60), "{took:?}");
@@ -266,7 +266,7 @@ fn a_handle_tells_how_its_timeout_ended(wheel: WheelKind) {
     let (copy, start) = (timeout.clone(), timeout.now());
     assert_eq!(timeout.deadline(), Some(start + ms(200)));
     assert!(format!("{timeout:?}").contains("pending"), "{timeout:?}");
-    clock.advance(ms(200));
+    clock.advance_in_one_jump(ms(200));
     assert!(timeout.is_expired() && copy.is_expired());
     assert!(!timeout.is_cancelled() && !timeout.cancel());
     assert_eq!(timeout.deadline(), None);
@@ -280,9 +280,9 @@ fn a_handle_tells_how_its_timeout_ended(wheel: WheelKind) {
 /// 250,000 are due at once, and one transfer takes 100,000.
 fn rule_03_an_advance_expires_everything_due_beyond_the_drain_cap(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
-    clock.advance(Duration::ZERO);
+    clock.advance_in_one_jump(Duration::ZERO);
     (0..250_000).for_each(|_| drop(timer.new_timeout(|| (), TICK).unwrap()));
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_eq!(timer.pending_timeouts(), 0);
 }
 
@@ -295,7 +295,7 @@ fn rule_07_ticks_keep_their_order_across_the_drain_cap(wheel: WheelKind) {
         timer.new_timeout(move || later.call_once(|| ran.push("later")), TICK * 2).unwrap();
     }
     timer.new_timeout(ran.note("sooner"), TICK).unwrap();
-    clock.advance(TICK * 10);
+    clock.advance_in_one_jump(TICK * 10);
     assert_eq!(ran.take(), ["sooner", "later"]);
 }
 
@@ -307,12 +307,12 @@ fn rule_07_ticks_run_in_order_after_a_jump_to_the_end_of_the_reach() {
     let (ran, start) = (Record::new(), timer.started_at());
     let schedule = |at: u64| drop(timer.new_timeout_at(ran.note(at), start + ms(at)).unwrap());
     schedule(100);
-    clock.advance(ms(100));
+    clock.advance_in_one_jump(ms(100));
     [65_600, 65_700, 105].into_iter().for_each(schedule);
-    clock.advance(ms(5));
+    clock.advance_in_one_jump(ms(5));
     [65_550, 110].into_iter().for_each(schedule);
-    clock.advance(ms(5));
-    clock.advance(ms(70_000));
+    clock.advance_in_one_jump(ms(5));
+    clock.advance_in_one_jump(ms(70_000));
     assert_eq!(ran.take(), [100, 105, 110, 65_550, 65_600, 65_700]);
 }
 
@@ -323,9 +323,9 @@ fn rule_10_a_timer_survives_the_end_of_time() {
     let ran = Record::new();
     timer.new_timeout(ran.note(()), Duration::from_secs(9)).unwrap();
     timer.new_timeout(|| (), Duration::MAX).unwrap();
-    clock.advance(Duration::from_nanos(u64::MAX - 5));
+    clock.advance_in_one_jump(Duration::from_nanos(u64::MAX - 5));
     assert_eq!(ran.len(), 1);
-    (0..2).for_each(|_| clock.advance(Duration::from_nanos(5)));
+    (0..2).for_each(|_| clock.advance_in_one_jump(Duration::from_nanos(5)));
     timer.new_timeout(|| (), Duration::ZERO).expect("it runs still");
     assert_eq!(timer.stop().unwrap().len(), 2);
 }

@@ -39,7 +39,7 @@ fn bytes_of(schedule: impl Fn(&HashedWheelTimer)) -> isize {
     into_the_wheel(&timer, &clock);
     let before = bytes();
     schedule(&timer);
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_eq!(timer.pending_timeouts(), THREADS);
     let taken = bytes() - before;
     timer.stop().unwrap(); // all of it is gone before the next one is measured
@@ -77,7 +77,7 @@ fn rule_04_threads_that_come_and_go_do_not_grow_memory() {
                 (0..50).map(|_| timer.new_timeout(|| (), TICK).unwrap()).collect();
             assert!(timeouts.iter().step_by(2).all(Timeout::cancel));
         });
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
         assert_eq!(timer.pending_timeouts(), 0, "wave {wave}");
         after.push(bytes());
     }
@@ -133,8 +133,8 @@ fn peak_and_left(ticks: u32, burst: impl FnOnce(&HashedWheelTimer)) -> (isize, i
     let before = bytes();
     burst(&timer);
     let peak = bytes() - before;
-    (0..ticks).for_each(|_| clock.advance(TICK));
-    clock.advance(Duration::from_secs(1)); // chunks are released at most once per second
+    (0..ticks).for_each(|_| clock.advance_in_one_jump(TICK));
+    clock.advance_in_one_jump(Duration::from_secs(1)); // chunks are released at most once per second
     assert_eq!(timer.pending_timeouts(), 1);
     let left = bytes() - before;
     timer.stop().unwrap();
@@ -175,7 +175,7 @@ fn rule_04_memory_comes_back_after_a_burst_within_one_pass() {
     timer.new_timeout(task, TICK).unwrap();
     let before = bytes();
     let (peak, advanced) = std::thread::scope(|scope| {
-        let advanced = scope.spawn(|| clock.advance(TICK));
+        let advanced = scope.spawn(|| clock.advance_in_one_jump(TICK));
         gate.wait();
         threads(1, 1, || {
             let burst: Vec<_> = (0..100_000).map(|_| timer.new_timeout(|| (), HOUR)).collect();
@@ -186,7 +186,7 @@ fn rule_04_memory_comes_back_after_a_burst_within_one_pass() {
         (peak, advanced.join())
     });
     advanced.unwrap();
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     let left = bytes() - before;
     assert!(peak > 100_000 * LEAST && left < 100_000, "{left} of {peak} bytes are left");
     timer.stop().unwrap();
@@ -224,7 +224,7 @@ fn rule_04_threads_that_have_ended_leave_no_memory_behind() {
         let burst: Vec<_> = (0..1290).map(|_| timer.new_timeout(|| (), HOUR).unwrap()).collect();
         assert!(burst.iter().all(Timeout::cancel));
     });
-    (0..3).for_each(|_| clock.advance(Duration::from_secs(1)));
+    (0..3).for_each(|_| clock.advance_in_one_jump(Duration::from_secs(1)));
     let left = bytes() - before;
     // The entries of the table stay, 8 bytes for each chunk.
     assert!(left < 250_000, "{left} bytes are left of 200 threads");

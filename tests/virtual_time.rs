@@ -1,4 +1,4 @@
-//! Virtual time that visits each deadline: `advance_through`, `advance_to_next`, and runs of futures.
+//! Virtual time that visits each deadline: `advance`, `advance_to_next`, and runs of futures.
 
 use crate::common::{Random, Record, TICK, WHEELS, eventually, manual, manual_with, ms, on};
 use std::rc::Rc;
@@ -47,7 +47,7 @@ fn a_retry_runs_at_0_100_and_300_ms() {
         let at = Record::new();
         let attempt = Attempt { pause: ms(100), left: 2, at: at.clone(), clock: clock.clone() };
         timer.new_timeout(attempt, Duration::ZERO).unwrap();
-        clock.advance_through(Duration::from_secs(10));
+        clock.advance(Duration::from_secs(10));
         assert_eq!(at.take(), [ms(10), ms(110), ms(310)], "a delay of zero means the next tick");
         assert_eq!(clock.elapsed(), Duration::from_secs(10));
     }
@@ -68,7 +68,7 @@ fn idle_30_s_and_drain_10_s_is_closed_after_60_s() {
             own.new_timeout(close, Duration::from_secs(10)).unwrap();
         };
         timer.new_timeout(idle, Duration::from_secs(30)).unwrap();
-        clock.advance_through(Duration::from_secs(60));
+        clock.advance(Duration::from_secs(60));
         assert_eq!(*state.lock().unwrap(), ["open", "draining", "closed"]);
     }
 }
@@ -81,7 +81,7 @@ fn an_hour_is_visited_only_where_something_is_due() {
     let beats = seconds.clone();
     timer.new_periodic(move || beats.push(now.elapsed()), Duration::from_secs(1)).unwrap();
     timer.new_timeout(|| (), ms(1_800_050)).unwrap();
-    clock.advance_through(HOUR);
+    clock.advance(HOUR);
     assert_eq!(seconds.take(), (1..=3600).map(Duration::from_secs).collect::<Vec<_>>());
     assert_eq!(timer.metrics().expired, 3601);
     assert_eq!(timer.metrics().ticks_skipped, 36_000 - 3_601);
@@ -120,7 +120,7 @@ fn every_task_of_a_random_tree_runs_in_its_own_tick() {
         let random = Arc::new(Mutex::new(Random(seed)));
         let world = World { timer, clock, random, ran: Record::new() };
         (0..20).for_each(|_| grow(&world, 6));
-        world.clock.advance_through(HOUR);
+        world.clock.advance(HOUR);
         let ran = world.ran.take();
         assert_eq!(ran.len() as u64, world.timer.metrics().scheduled);
         for (due, at) in ran {
@@ -136,7 +136,7 @@ fn every_task_of_a_random_tree_runs_in_its_own_tick() {
 fn timers_with_other_ticks_are_visited_each_in_their_own() {
     let clock = ManualClock::new();
     let built_at = |at| {
-        clock.advance(at);
+        clock.advance_in_one_jump(at);
         HashedWheelTimer::builder().clock(clock.clone())
     };
     let fine = built_at(Duration::ZERO).tick_duration(ms(1)).build().unwrap();
@@ -149,7 +149,7 @@ fn timers_with_other_ticks_are_visited_each_in_their_own() {
     let (answer, other) = (note("answer"), fine.clone());
     coarse.new_timeout(move || drop(other.new_timeout(answer, ms(3)).unwrap()), ms(150)).unwrap();
     fine.new_timeout(note("fine"), ms(150)).unwrap();
-    clock.advance_through(Duration::from_secs(1));
+    clock.advance(Duration::from_secs(1));
     assert_eq!(at.take(), [("fine", ms(183)), ("answer", ms(236))]);
 }
 
@@ -158,10 +158,10 @@ fn timers_with_other_ticks_are_visited_each_in_their_own() {
 fn a_visit_waits_for_missed_runs_on_an_executor() {
     let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(pool()));
     timer.new_periodic(|| (), TICK).unwrap();
-    clock.advance(TICK * 50);
-    clock.advance_through(Duration::ZERO);
+    clock.advance_in_one_jump(TICK * 50);
+    clock.advance(Duration::ZERO);
     assert_eq!(timer.metrics().expired, 50);
-    clock.advance_through(TICK);
+    clock.advance(TICK);
     assert_eq!(timer.metrics().expired, 51);
 }
 
@@ -176,7 +176,7 @@ fn jobs_that_are_refused_or_dropped_end_too() {
     for (timer, clock) in [(&dropping, &first), (&refusing, &second)] {
         timer.new_timeout(|| (), TICK).unwrap();
         timer.new_timeout(|| panic!("a bad task"), TICK).unwrap();
-        clock.advance_through(TICK);
+        clock.advance(TICK);
         assert_eq!(timer.pending_timeouts(), 0);
     }
     assert_eq!(dropping.metrics().abandoned, 2);
@@ -235,11 +235,11 @@ fn futures_and_idle_checks_have_deadlines() {
     });
     let watch = idle.watch(7, &IdlePolicy::new().both(Duration::from_secs(60))).unwrap();
     assert!(timer.next_deadline().is_some(), "the check of the connection");
-    clock.advance_through(Duration::from_secs(50));
+    clock.advance(Duration::from_secs(50));
     watch.touch();
-    clock.advance_through(Duration::from_secs(59));
+    clock.advance(Duration::from_secs(59));
     assert_eq!(silent.len(), 0);
-    clock.advance_through(Duration::from_secs(2));
+    clock.advance(Duration::from_secs(2));
     assert_eq!((silent.take(), timer.next_deadline()), (vec![7], None));
 
     let (task, mut sleep) = (crate::wakers::Alarm::new(), timer.sleep(ms(150)));
@@ -251,20 +251,20 @@ fn futures_and_idle_checks_have_deadlines() {
 
 /// Neither on the worker nor on an executor can a task wait for itself.
 #[test]
-fn rule_09_a_task_may_advance_through() {
+fn rule_09_a_task_may_advance() {
     for builder in both() {
         let (timer, clock) = manual_with(builder);
         let own = clock.clone();
         let task = move || {
-            own.advance_through(TICK * 5);
+            own.advance(TICK * 5);
             assert!(own.advance_to_next().is_some(), "the timeout below");
         };
         let done = timer.new_timeout(task, TICK).unwrap();
         timer.new_timeout(|| (), TICK * 10).unwrap();
-        clock.advance_through(TICK);
+        clock.advance(TICK);
         assert!(done.is_expired());
         assert_eq!((timer.metrics().panicked, clock.elapsed()), (0, TICK * 10));
-        clock.advance_through(Duration::ZERO);
+        clock.advance(Duration::ZERO);
         assert_eq!(timer.metrics().expired, 2);
     }
 }
@@ -275,7 +275,7 @@ fn rule_09_a_run_in_a_task_panics_instead_of_waiting_for_itself() {
         let (timer, clock) = manual_with(builder);
         let own = clock.clone();
         timer.new_timeout(move || own.run(async {}), TICK).unwrap();
-        clock.advance_through(TICK);
+        clock.advance(TICK);
         assert_eq!(timer.metrics().panicked, 1);
     }
 }
@@ -284,11 +284,11 @@ fn rule_09_a_run_in_a_task_panics_instead_of_waiting_for_itself() {
 fn rule_10_the_time_ends_after_584_years() {
     let (timer, clock) = manual();
     timer.new_timeout(|| (), HOUR).unwrap();
-    clock.advance_through(Duration::MAX);
+    clock.advance(Duration::MAX);
     assert_eq!(timer.metrics().expired, 1);
     let end = clock.elapsed();
     assert_eq!(end.as_nanos(), u128::from(u64::MAX - 1));
-    clock.advance_through(HOUR);
+    clock.advance(HOUR);
     assert_eq!((clock.elapsed(), clock.advance_to_next()), (end, None));
 }
 
@@ -297,7 +297,7 @@ fn rule_09_a_stop_does_not_hang_a_move_through_time() {
     let (timer, clock) = manual();
     timer.new_periodic(|| (), ms(1)).unwrap();
     std::thread::scope(|scope| {
-        let moves = scope.spawn(|| clock.advance_through(HOUR));
+        let moves = scope.spawn(|| clock.advance(HOUR));
         eventually("the clock moves", || clock.elapsed() > TICK * 10);
         timer.stop().unwrap();
         moves.join().unwrap();
@@ -523,7 +523,7 @@ fn rule_09_a_thread_that_moves_the_clock_may_have_a_job_to_run() {
     let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(hands));
     timer.new_timeout(|| (), TICK).unwrap();
     timer.new_timeout(|| (), 5 * TICK).unwrap();
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     let (done, answers) = mpsc::channel();
     let idle = clock.clone();
     std::thread::spawn(move || done.send(idle.advance_when_idle()));
@@ -551,8 +551,8 @@ fn returns(what: &str, moves: impl FnOnce() + Send + 'static) {
 type Move = fn(&HashedWheelTimer, &ManualClock) -> bool;
 
 const MOVES: [(&str, Move); 4] = [
-    ("advance_through", |_, clock| {
-        clock.advance_through(TICK);
+    ("advance", |_, clock| {
+        clock.advance(TICK);
         true
     }),
     ("advance_to_next", |_, clock| clock.advance_to_next().is_some()),
@@ -569,7 +569,7 @@ fn rule_09_a_series_that_begins_at_once_does_not_hold_up_the_clock() {
     for (name, moves) in MOVES {
         for (builder, stands_at) in both().into_iter().zip([Duration::ZERO, TICK * 7]) {
             let (timer, clock) = manual_with(builder);
-            clock.advance(stands_at);
+            clock.advance_in_one_jump(stands_at);
             let at = Record::new();
             let (record, now) = (at.clone(), clock.clone());
             let period = Period::fixed_rate(TICK * 5).initial_delay(Duration::ZERO);
@@ -578,7 +578,7 @@ fn rule_09_a_series_that_begins_at_once_does_not_hold_up_the_clock() {
                 while clock.elapsed() < stands_at + TICK * 11 {
                     moves(&timer, &clock);
                 }
-                clock.advance_through(Duration::ZERO);
+                clock.advance(Duration::ZERO);
             });
             let at = at.take();
             let due = [1, 5, 10].map(|ticks| stands_at + TICK * ticks);

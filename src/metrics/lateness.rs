@@ -23,7 +23,7 @@ const BUCKETS: usize = 252;
 /// # let clock = ManualClock::new();
 /// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
 /// timer.new_timeout(|| (), Duration::from_millis(100))?;
-/// clock.advance(Duration::from_millis(130));
+/// clock.advance_in_one_jump(Duration::from_millis(130));
 /// let lateness = timer.metrics().lateness;
 /// assert_eq!((lateness.count(), lateness.max()), (1, Duration::from_millis(30)));
 /// for (at_most, count) in lateness.buckets() {

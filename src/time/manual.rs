@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 ///
 /// | to | call |
 /// |---|---|
-/// | run everything that is due on the way, in its own tick | [`advance_through`](Self::advance_through) |
+/// | run everything that is due on the way, in its own tick | [`advance`](Self::advance) |
 /// | go to what is due next | [`advance_to_next`](Self::advance_to_next) |
 /// | move on when a runtime has nothing to do | [`advance_when_idle`](Self::advance_when_idle) |
 /// | drive futures, moving on whenever all of them wait | [`run`](Self::run), [`run_with`](Self::run_with) |
-/// | jump, as after a stall of the machine | [`advance`](Self::advance) |
+/// | jump, as after a stall of the machine | [`advance_in_one_jump`](Self::advance_in_one_jump) |
 ///
 /// Clones share the same time; keep one and give one to the builder. Several timers can run on one
 /// clock. A panic of a task, such as a failed `assert`, is caught and does not fail the test: check
@@ -55,7 +55,7 @@ const A_MOMENT: Duration = Duration::from_millis(1);
 struct Inner {
     origin: Instant,
     /// Nanoseconds since `origin`. The acquire load in `elapsed` pairs with the release of the
-    /// `fetch_update` in `advance`: a thread that reads a time also sees everything that happened
+    /// `fetch_update` in `advance_in_one_jump`: a thread that reads a time also sees everything that happened
     /// before the clock was moved to it.
     elapsed: AtomicU64,
     followers: Mutex<Vec<Follower>>,
@@ -75,32 +75,14 @@ impl ManualClock {
         }))
     }
 
-    /// Moves the time ahead in one jump. Returns when every timer on this clock has handed all due
-    /// timeouts to its executor, in the order of ticks.
-    ///
-    /// A timeout is due once the tick of its deadline has begun. With the default tick of 100 ms, a delay
-    /// of 10 ms runs after `advance` by 100 ms, and not after 10 ms. So move the time by whole ticks, or
-    /// build the timer with a short tick.
-    ///
-    /// With the inline executor, their tasks have all run by then. A task that runs during the jump
-    /// sees the time at the jump's end, and delays that it schedules count from there. A jump of
-    /// zero makes each worker do one more pass, in which it expires everything that is due by
-    /// now. Timeouts that are not due may [wait outside the wheel](crate::HashedWheelTimer::queue_depth). In
-    /// a task on the worker of any timer, and for timers of the parent of a forked process, `advance` moves
-    /// the time and does not wait. The time saturates after 584 years.
-    pub fn advance(&self, by: Duration) {
-        let by = nanos(by);
-        let moved = self.0.elapsed.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
-            Some(now.saturating_add(by).min(LAST))
-        });
-        debug_assert!(moved.is_ok(), "the closure always returns a value");
-        catch_up(&self.timers());
-    }
-
     /// Moves the time ahead by `by`, and visits on the way each tick in which something is due. At each visit it
     /// waits until everything that is due was done, and for what this has caused. Then it looks for the next tick
     /// to visit. So a chain of timeouts runs as it does in real time: each task sees the time at which it is due,
     /// and delays that it schedules count from there.
+    ///
+    /// A timeout is due once the tick of its deadline has begun. With the default tick of 100 ms, a delay of 10 ms runs
+    /// after a move by 100 ms, and not after 10 ms. So move the time by whole ticks, or build the timer with a short
+    /// tick. The time saturates after 584 years.
     ///
     /// What a visit waits for:
     ///
@@ -113,9 +95,9 @@ impl ManualClock {
     /// It does not wait for other threads: for a runtime to poll the tasks that were woken, for a thread that
     /// receives a message from a task, or for work that a task hands on. [`run`](Self::run) drives futures.
     ///
-    /// In a task, on a worker or on an executor, it moves the time in one jump, as [`advance`](Self::advance)
-    /// does there. If several threads move one clock, each move counts, and a task may see a later time than
-    /// that of its tick.
+    /// In a task, on a worker or on an executor, it moves the time in one jump, as
+    /// [`advance_in_one_jump`](Self::advance_in_one_jump) does there. If several threads move one clock, each move
+    /// counts, and a task may see a later time than that of its tick.
     ///
     /// O(slots) for each visit: it reads every slot of each timer to find the next one. Time in which nothing
     /// is due costs nothing.
@@ -123,8 +105,8 @@ impl ManualClock {
     /// # Blocking
     ///
     /// It waits for the executor's jobs. If this thread is the one that runs them, for example from a channel
-    /// or in a runtime that polls on one thread, it waits for ever (after 5 s it logs a warning). Use `advance`
-    /// there, or no executor.
+    /// or in a runtime that polls on one thread, it waits for ever (after 5 s it logs a warning). Use
+    /// [`advance_in_one_jump`](Self::advance_in_one_jump) there, or no executor.
     ///
     /// # Examples
     ///
@@ -145,12 +127,12 @@ impl ManualClock {
     /// };
     /// timer.new_timeout(idle, Duration::from_secs(30))?;
     ///
-    /// clock.advance_through(Duration::from_secs(60));
+    /// clock.advance(Duration::from_secs(60));
     /// assert_eq!(closed.try_recv()?, Duration::from_secs(40));
     /// assert_eq!(clock.elapsed(), Duration::from_secs(60));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn advance_through(&self, by: Duration) {
+    pub fn advance(&self, by: Duration) {
         let mut left = nanos(by);
         while self.run_all_due() {
             let now = self.elapsed_nanos();
@@ -162,11 +144,44 @@ impl ManualClock {
                 left -= step;
             }
         }
-        self.advance(Duration::from_nanos(left));
+        self.advance_in_one_jump(Duration::from_nanos(left));
+    }
+
+    /// Moves the time ahead in one jump, as after a stall of the machine. Returns when every timer on this clock has
+    /// handed all due timeouts to its executor, in the order of ticks. It does not wait for the executor's jobs.
+    ///
+    /// With the inline executor, the tasks have all run by then. A task that runs during the jump sees the time at the
+    /// jump's end, and delays that it schedules count from there. A jump of zero makes each worker do one more pass, in
+    /// which it expires everything that is due by now. Timeouts that are not due may
+    /// [wait outside the wheel](crate::HashedWheelTimer::queue_depth). In a task on the worker of any timer, and for
+    /// timers of the parent of a forked process, it moves the time and does not wait.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork::{HashedWheelTimer, ManualClock, MissedTickBehavior, Period};
+    /// let clock = ManualClock::new();
+    /// let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// timer.new_periodic(|| (), Period::fixed_rate_with(second, MissedTickBehavior::Skip))?;
+    /// clock.advance(5 * second);
+    /// assert_eq!(timer.metrics().expired, 5);
+    /// clock.advance_in_one_jump(5 * second); // four runs are missed
+    /// assert_eq!(timer.metrics().expired, 6);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn advance_in_one_jump(&self, by: Duration) {
+        let by = nanos(by);
+        let moved = self.0.elapsed.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
+            Some(now.saturating_add(by).min(LAST))
+        });
+        debug_assert!(moved.is_ok(), "the closure always returns a value");
+        catch_up(&self.timers());
     }
 
     /// Moves the time to the start of the next tick in which something is due, and waits as
-    /// [`advance_through`](Self::advance_through) does. Returns the new present, or `None` if nothing is
+    /// [`advance`](Self::advance) does. Returns the new present, or `None` if nothing is
     /// pending, or only waits for ever. The time then stands still.
     ///
     /// A check of an [idle manager](crate::idle) counts as due, even if no connection is silent then. In a

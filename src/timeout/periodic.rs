@@ -51,7 +51,7 @@ pub struct Period {
 ///     let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
 ///     let second = Duration::from_secs(1);
 ///     timer.new_periodic(|| (), Period::fixed_rate_with(second, behavior))?;
-///     clock.advance(5 * second); // a stall
+///     clock.advance_in_one_jump(5 * second); // a stall
 ///     Ok::<_, Box<dyn std::error::Error>>(timer.metrics().expired)
 /// };
 /// assert_eq!(runs(MissedTickBehavior::Burst)?, 5);
@@ -119,7 +119,7 @@ impl Period {
     /// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
     /// let second = Duration::from_secs(1);
     /// timer.new_periodic(|| println!("clean up"), Period::fixed_delay(second))?;
-    /// clock.advance(5 * second); // a stall: no run is made up for
+    /// clock.advance_in_one_jump(5 * second); // a stall: no run is made up for
     /// assert_eq!(timer.metrics().expired, 1);
     /// clock.advance(second);
     /// assert_eq!(timer.metrics().expired, 2);

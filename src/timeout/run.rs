@@ -40,7 +40,7 @@ use std::time::Instant;
 /// let clock = ManualClock::new();
 /// let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
 /// timer.new_timeout(Poll, Duration::from_secs(1))?;
-/// clock.advance_through(Duration::from_secs(3));
+/// clock.advance(Duration::from_secs(3));
 /// assert_eq!(timer.metrics().rearmed, 3);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -144,7 +144,7 @@ impl Kind {
 /// let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
 /// let (sender, left) = mpsc::channel();
 /// timer.new_timeout(Countdown(3, sender), Duration::from_secs(1))?;
-/// clock.advance_through(Duration::from_secs(3));
+/// clock.advance(Duration::from_secs(3));
 /// assert_eq!(left.iter().collect::<Vec<_>>(), [2, 1, 0]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -292,7 +292,7 @@ where
 /// let timeout = timer.new_timeout(end, Duration::from_secs(30))?;
 /// ends.lock().unwrap().insert("anna", timeout);
 ///
-/// clock.advance_through(Duration::from_secs(30));
+/// clock.advance(Duration::from_secs(30));
 /// assert!(ends.lock().unwrap().is_empty());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

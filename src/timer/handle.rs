@@ -143,7 +143,7 @@ impl HashedWheelTimer {
     ///     if left > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     /// };
     /// let timeout = timer.new_periodic(countdown, Duration::from_secs(1))?;
-    /// # clock.advance_through(Duration::from_secs(9));
+    /// # clock.advance(Duration::from_secs(9));
     /// // nine seconds later
     /// assert_eq!(timer.metrics().expired, 3);
     /// assert!(timeout.is_expired());

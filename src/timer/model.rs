@@ -166,7 +166,7 @@ fn rule_01_cancel_against_the_worker() {
         let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
         let timeout = timer.new_timeout(counted(&ends), TICK).map_err(drop).expect("it is open");
         let canceller = spawn(move || timeout.cancel());
-        clock.advance(TICK * 2);
+        clock.advance_in_one_jump(TICK * 2);
         let won = canceller.join().unwrap();
         assert_eq!((ends.run.load(Ordering::Relaxed) == 0), won);
         let returned = stop(&timer);
@@ -187,13 +187,13 @@ fn rule_01_reschedule_against_the_worker() {
             let timeout = timer.new_timeout_at(counted(&ends), begin + TICK * from);
             let timeout = timeout.map_err(drop).expect("it is open");
             let mover = spawn(move || timeout.reschedule_at(begin + TICK * to));
-            clock.advance(TICK * 2);
+            clock.advance_in_one_jump(TICK * 2);
             let run = ends.run.load(Ordering::Relaxed);
             match mover.join().unwrap() {
                 Ok(()) => assert!(run == 0 || to == 1, "not before its last deadline"),
                 Err(error) => assert!(run == 1 && matches!(error, RescheduleError::Expired)),
             }
-            clock.advance(TICK * 3);
+            clock.advance_in_one_jump(TICK * 3);
             let returned = stop(&timer);
             assert_eq!(returned, 0, "its last deadline has come");
             accounted_for(&timer.0.control, &ends, returned, 1);
@@ -216,9 +216,9 @@ fn rule_09_a_late_timeout_does_not_hold_up_the_clock() {
                 drop(timeout.map_err(drop).expect("it is open"));
             })
         };
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
         producer.join().unwrap();
-        clock.advance(Duration::ZERO);
+        clock.advance_in_one_jump(Duration::ZERO);
         if ends.run.load(Ordering::Relaxed) == 0 {
             assert_eq!(clock.advance_to_next(), Some(begin + TICK * 2));
         }
@@ -237,7 +237,7 @@ fn rule_01_the_drop_of_the_last_handle_against_the_worker() {
         let (control, worker) = (timer.0.control.clone(), worker_of(&timer));
         drop(timer.new_timeout(counted(&ends), TICK).map_err(drop).expect("it is open"));
         let dropper = spawn(move || drop(timer));
-        clock.advance(TICK * 2);
+        clock.advance_in_one_jump(TICK * 2);
         dropper.join().unwrap();
         worker.join().unwrap();
         accounted_for(&control, &ends, 0, 1);
@@ -272,7 +272,7 @@ fn a_stop_that_does_not_wait_ends_all(with: fn(Builder) -> Builder) {
         let clock = ManualClock::new();
         let (timer, ends) = (built(clock.clone(), with), Arc::new(Ends::default()));
         drop(timer.new_timeout(counted(&ends), TICK).map_err(drop).expect("it is open"));
-        let mover = spawn(move || clock.advance(TICK));
+        let mover = spawn(move || clock.advance_in_one_jump(TICK));
         let mut returned = 0;
         match timer.stop_timeout(Duration::ZERO) {
             Ok(left) => {
@@ -344,7 +344,7 @@ fn queueing(clock: &ManualClock, jobs: &Arc<ArrayQueue<Job>>) -> HashedWheelTime
 
 /// Runs the job of the timeout that is due in a tick, on a thread of its own.
 fn run_first(clock: &ManualClock, jobs: &ArrayQueue<Job>) -> JoinHandle<()> {
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     let first = jobs.pop().expect("it is due");
     spawn(move || first.run())
 }
@@ -362,7 +362,7 @@ fn rule_01_a_job_that_goes_on_against_the_worker_and_a_cancel() {
             let timeout = timeout.map_err(drop).expect("it is open");
             let runner = run_first(&clock, &jobs);
             let won = cancels && timeout.cancel();
-            clock.advance(TICK * 2);
+            clock.advance_in_one_jump(TICK * 2);
             runner.join().unwrap();
             jobs.pop().into_iter().for_each(Job::run);
             let cancelled = ends.cancelled.load(Ordering::Relaxed);
@@ -405,7 +405,7 @@ fn rule_01_an_inline_run_that_goes_on_against_a_cancel_and_a_stop() {
         let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
         let timeout = timer.new_timeout(Again::new(1, false, &ends), TICK);
         let timeout = timeout.map_err(drop).expect("it is open");
-        let mover = spawn(move || clock.advance(TICK));
+        let mover = spawn(move || clock.advance_in_one_jump(TICK));
         let canceller = spawn(move || timeout.cancel());
         let returned = stop(&timer);
         mover.join().unwrap();
@@ -442,8 +442,8 @@ fn rule_09_a_task_that_parks_blocks_no_other_thread() {
         let task = Parks(counted(&ends));
         drop(timer.new_timeout(task, TICK * 2).map_err(drop).expect("it is open"));
         let other = clock.clone();
-        let mover = spawn(move || other.advance(TICK));
-        clock.advance(TICK);
+        let mover = spawn(move || other.advance_in_one_jump(TICK));
+        clock.advance_in_one_jump(TICK);
         let returned = stop(&timer);
         mover.join().unwrap();
         accounted_for(&timer.0.control, &ends, returned, 1);
@@ -489,7 +489,7 @@ fn rule_09_no_run_that_is_due_now_is_missed() {
             let task = Again::new(1, true, &ends);
             drop(timer.new_timeout(task, TICK).map_err(drop).expect("it is open"));
         }
-        clock.advance(TICK * 2);
+        clock.advance_in_one_jump(TICK * 2);
         let runner = {
             let hands = hands.clone();
             spawn(move || (0..2).for_each(|_| hands.run_one()))

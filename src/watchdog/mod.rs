@@ -163,8 +163,9 @@ impl Watchdog {
     /// **Stalls.** If the worker itself is stalled, for example in a stopped process, so may be the thing. However
     /// long a stall is, it counts as a quarter of `limit` and a tick at most. So a loop that feeds each quarter of its
     /// limit is not reported after one, if the limit has more than two ticks. What is stuck is reported once the rest
-    /// of `limit` has passed. A jump by [`ManualClock::advance`](crate::ManualClock::advance) is a stall too. Tests let
-    /// time pass by [`advance_through`](crate::ManualClock::advance_through).
+    /// of `limit` has passed. A jump of a
+    /// [`ManualClock`](crate::ManualClock::advance_in_one_jump) is a stall too. Tests let time pass with
+    /// [`advance`](crate::ManualClock::advance).
     ///
     /// It costs what [`IdleTimeouts::watch`] costs. The timer's limit of pending timeouts does not apply.
     ///
@@ -260,7 +261,7 @@ impl Feeder {
     /// let feeder = watchdog.watch("event loop", Duration::from_secs(5))?;
     /// {
     ///     let _polls = feeder.pause();
-    ///     clock.advance_through(Duration::from_secs(3600)); // there are no events
+    ///     clock.advance(Duration::from_secs(3600)); // there are no events
     /// }
     /// assert_eq!(feeder.unfed_for(), Duration::ZERO);
     /// assert_eq!(told.load(Ordering::Relaxed), 0);

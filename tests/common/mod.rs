@@ -37,7 +37,7 @@ pub const UPTIMES: [Duration; 3] = [
 /// A timer with a tick of 1 ms on a manual clock, half a second before an uptime.
 pub fn shortly_before(uptime: Duration) -> (HashedWheelTimer, ManualClock) {
     let (timer, clock) = manual_with(HashedWheelTimer::builder().tick_duration(ms(1)));
-    clock.advance(uptime - ms(500));
+    clock.advance_in_one_jump(uptime - ms(500));
     (timer, clock)
 }
 
@@ -75,7 +75,7 @@ pub fn into_the_wheel(timer: &HashedWheelTimer, clock: &ManualClock) {
 /// Lets the worker look at the timeouts that this thread scheduled last.
 pub fn one_look(timer: &HashedWheelTimer, clock: &ManualClock) {
     timer.new_timeout(|| (), Duration::ZERO).expect("a timer that runs");
-    clock.advance(timer.tick_duration());
+    clock.advance_in_one_jump(timer.tick_duration());
 }
 
 /// After this many looks at a chunk, all of its timeouts are in the wheel.
@@ -97,7 +97,7 @@ pub fn partly_in_the_wheel(
         schedule(n)
     });
     let timeouts = timeouts.collect();
-    clock.advance(timer.tick_duration());
+    clock.advance_in_one_jump(timer.tick_duration());
     let left = (timer.queue_depth() - before) as u64;
     assert!(left < count * 2 / 3, "{left} of {count} are not in the wheel");
     timeouts

@@ -80,7 +80,7 @@ fn rule_01_a_task_whose_job_is_refused_is_dropped_once<P: Probe>() {
     let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(Full));
     let fates = fates();
     drop(schedule::<P>(&timer, &fates, 10, TICK));
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     fates.assert(10, 10, 0);
     assert_eq!(timer.metrics().refused, 10);
 
@@ -100,7 +100,7 @@ fn rule_01_a_task_whose_refused_job_goes_to_the_callback_is_dropped_once<P: Prob
         manual_with(HashedWheelTimer::builder().executor(Full).on_refusal(callback));
     let fates = fates();
     drop(schedule::<P>(&timer, &fates, 10, TICK));
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     fates.assert(0, 0, 0);
     let mut jobs: Vec<Job> = std::mem::take(&mut *jobs.lock().unwrap());
     jobs.drain(..5).for_each(Job::run);
@@ -121,7 +121,7 @@ fn rule_01_a_task_whose_job_the_executor_drops_is_dropped_once<P: Probe>() {
         let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(executor));
         let fates = fates();
         let timeouts = [(); 10].map(|()| timer.new_timeout(P::of(&fates), TICK).unwrap());
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
         fates.assert(10, 0, 10);
         assert!(timeouts.iter().all(Timeout::is_cancelled));
         assert_eq!(timer.metrics().abandoned, 10);
@@ -140,7 +140,7 @@ fn rule_01_a_task_whose_job_outlives_the_timer_is_dropped_once<P: Probe>() {
     let fates = fates();
     fates.goes_on.store(u32::MAX, SeqCst);
     drop(schedule::<P>(&timer, &fates, 10, TICK));
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     drop((timer, clock));
     fates.assert(0, 0, 0);
     let mut jobs: Vec<Job> = std::mem::take(&mut *jobs.lock().unwrap());

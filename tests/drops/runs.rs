@@ -25,7 +25,7 @@ fn rule_01_a_task_that_runs_is_dropped_once<P: Probe>() {
     let timeouts = schedule::<P>(&timer, &fates, 100, TICK);
     (0..100).for_each(|_| drop(timer.new_timeout(closure::<P>(&fates), TICK).unwrap()));
     fates.assert(0, 0, 0);
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     fates.assert(200, 200, 0);
     drop((timeouts, timer));
     fates.assert(200, 200, 0);
@@ -36,7 +36,7 @@ fn rule_01_a_task_whose_run_panics_is_dropped_once<P: Probe>() {
     let fates = fates();
     fates.panics.store(true, SeqCst);
     drop(schedule::<P>(&timer, &fates, 10, TICK));
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     fates.assert(10, 10, 0);
     assert_eq!(timer.metrics().panicked, 10);
     assert_conserved(&timer);
@@ -46,7 +46,7 @@ fn rule_01_a_task_that_runs_on_an_executor_is_dropped_once<P: Probe>() {
     let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(common::run_here));
     let fates = fates();
     drop(schedule::<P>(&timer, &fates, 100, TICK));
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     fates.assert(100, 100, 0);
 }
 
@@ -55,11 +55,11 @@ fn rule_01_a_repeating_task_that_ends_is_dropped_once<P: Probe>() {
     let fates = fates();
     fates.goes_on.store(3, SeqCst);
     timer.new_timeout(P::of(&fates), TICK).unwrap();
-    (0..10).for_each(|_| clock.advance(TICK));
+    (0..10).for_each(|_| clock.advance_in_one_jump(TICK));
     fates.assert(1, 4, 0);
     fates.goes_on.store(3, SeqCst);
     timer.new_timeout(P::of(&fates), TICK).unwrap();
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     drop(timer.stop().unwrap());
     fates.assert(2, 5, 0);
 }
@@ -95,7 +95,7 @@ fn rule_01_a_periodic_task_is_dropped_once<P: Probe>() {
             let task = move || _ = probe.fates().run.fetch_add(1, SeqCst);
             timer.new_periodic(task, Period::fixed_rate(TICK)).unwrap()
         });
-        clock.advance(5 * TICK);
+        clock.advance_in_one_jump(5 * TICK);
         fates.assert(0, 20, 0);
         assert!(series[0].cancel());
         assert_eq!(fates.dropped(), 1);
@@ -120,7 +120,7 @@ fn rule_01_a_task_whose_drop_panics_is_dropped_once<P: Probe>() {
     let timeouts = [(); 4].map(|()| timer.new_timeout(P::of(&fates), TICK).unwrap());
     assert!(timeouts[0].cancel());
     fates.assert(1, 0, 1);
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     fates.assert(4, 3, 1);
     assert_eq!(timer.metrics().panicked, 4);
     assert_conserved(&timer);
@@ -138,8 +138,8 @@ fn rule_01_a_rescheduled_task_is_dropped_once<P: Probe>() {
     timeouts[..50].iter().for_each(|timeout| timeout.reschedule(2 * TICK).unwrap());
     timeouts[50..].iter().for_each(|timeout| timeout.reschedule(9 * TICK).unwrap());
     timeouts[..10].iter().for_each(|timeout| timeout.reschedule(20 * TICK).unwrap());
-    clock.advance(2 * TICK);
+    clock.advance_in_one_jump(2 * TICK);
     fates.assert(40, 40, 0);
-    (0..30).for_each(|_| clock.advance(TICK));
+    (0..30).for_each(|_| clock.advance_in_one_jump(TICK));
     fates.assert(100, 100, 0);
 }

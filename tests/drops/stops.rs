@@ -53,7 +53,7 @@ fn rule_01_a_returned_task_that_is_taken_out_is_dropped_once<P: Probe>() {
         }
     }
     fates.assert(15, 0, 5);
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     fates.assert(20, 5, 5);
 }
 
@@ -134,7 +134,7 @@ fn rule_01_a_task_whose_thread_has_ended_is_dropped_once<P: Probe>() {
     fates.assert(0, 0, 0);
     assert!(timeouts[0].cancel());
     fates.assert(1, 0, 1);
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     fates.assert(2, 1, 1);
     assert!(timeouts[2].cancel());
     fates.assert(3, 1, 2);

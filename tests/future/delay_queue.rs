@@ -48,7 +48,7 @@ impl Polled {
     }
 
     fn after(&mut self, time: u64) -> Vec<u32> {
-        self.clock.advance(ms(time));
+        self.clock.advance_in_one_jump(ms(time));
         self.take()
     }
 }
@@ -91,7 +91,7 @@ fn what_comes_out_tells_its_key_and_deadline() {
     let deadline = polled.timer.now() + SECOND;
     let key = polled.queue.insert_at(7, deadline);
     assert_eq!((polled.queue.deadline(key), polled.queue.get(key)), (Some(deadline), Some(&7)));
-    polled.clock.advance(2 * SECOND);
+    polled.clock.advance_in_one_jump(2 * SECOND);
     let due = block_on(polled.queue.next()).unwrap();
     assert_eq!((due.value, due.key, due.deadline), (7, key, deadline));
     assert_eq!((polled.queue.deadline(key), polled.queue.get(key)), (None, None));
@@ -105,7 +105,7 @@ fn a_sooner_insertion_moves_the_wake_up() {
     polled.insert(1, 1000);
     assert!(polled.poll().is_pending());
     polled.insert(2, 200);
-    polled.clock.advance(ms(200));
+    polled.clock.advance_in_one_jump(ms(200));
     assert_eq!((polled.alarm.wakes(), polled.take()), (1, vec![2]));
     assert_eq!(polled.after(800), [1]);
 }
@@ -114,7 +114,7 @@ fn a_sooner_insertion_moves_the_wake_up() {
 #[test]
 fn a_value_that_is_due_at_once_wakes_at_once() {
     let mut polled = Polled::new();
-    polled.clock.advance(SECOND);
+    polled.clock.advance_in_one_jump(SECOND);
     let past = polled.timer.now() - ms(1);
     let key = polled.insert(1, 1000);
     assert!(polled.poll().is_pending());
@@ -181,9 +181,9 @@ fn the_removal_of_one_of_many_wakes_nobody() {
     for (n, key) in keys.into_iter().enumerate().take(9) {
         assert_eq!(polled.queue.remove(key), Some(n as u32));
     }
-    polled.clock.advance(ms(108));
+    polled.clock.advance_in_one_jump(ms(108));
     assert_eq!(polled.alarm.wakes(), 0);
-    polled.clock.advance(ms(92)); // the tick after 109 ms
+    polled.clock.advance_in_one_jump(ms(92)); // the tick after 109 ms
     assert_eq!((polled.alarm.wakes(), polled.take()), (1, vec![9]));
 }
 
@@ -276,7 +276,7 @@ fn a_stop_yields_what_is_due_and_keeps_the_rest() {
     for (value, after) in [(1, 100), (2, 200), (3, 900)] {
         polled.insert(value, after);
     }
-    polled.clock.advance(ms(200));
+    polled.clock.advance_in_one_jump(ms(200));
     assert_eq!(polled.poll(), Poll::Ready(Some(1)));
     polled.timer.stop().unwrap();
     assert!(!polled.queue.was_stopped());
@@ -344,7 +344,7 @@ fn a_peek_shows_what_comes_out_next() {
             if at > polled.timer.now() {
                 assert!(polled.poll().is_pending(), "a peek makes nothing due");
             }
-            polled.clock.advance(at - polled.timer.now());
+            polled.clock.advance_in_one_jump(at - polled.timer.now());
             assert_eq!(polled.poll(), Poll::Ready(Some(value)));
         }
     }

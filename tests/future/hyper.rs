@@ -32,9 +32,9 @@ fn rule_02_a_sleep_of_hyper_is_ready_at_its_deadline_and_not_before() {
     for create in [from_now, until] {
         let (alarm, mut sleep) = (Alarm::new(), create(&timer));
         assert!(alarm.poll(&mut sleep).is_pending());
-        clock.advance(SECOND - Duration::from_nanos(1));
+        clock.advance_in_one_jump(SECOND - Duration::from_nanos(1));
         assert_eq!((alarm.wakes(), alarm.poll(&mut sleep)), (0, Poll::Pending));
-        clock.advance(Duration::from_nanos(1));
+        clock.advance_in_one_jump(Duration::from_nanos(1));
         assert_eq!((alarm.wakes(), alarm.poll(&mut sleep)), (1, Poll::Ready(())));
         assert_eq!(alarm.poll(&mut sleep), Poll::Ready(()), "hyper polls again");
     }
@@ -44,7 +44,7 @@ fn rule_02_a_sleep_of_hyper_is_ready_at_its_deadline_and_not_before() {
 fn hyper_reads_the_clock_of_the_timer() {
     let (timer, clock) = manual();
     let before = clock_of(&timer);
-    clock.advance(3600 * SECOND);
+    clock.advance_in_one_jump(3600 * SECOND);
     assert_eq!(clock_of(&timer), before + 3600 * SECOND);
 }
 
@@ -53,7 +53,7 @@ fn rule_10_a_maximal_delay_of_hyper_is_never() {
     let (timer, clock) = manual();
     let (alarm, mut sleep) = (Alarm::new(), as_hyper(&timer).sleep(Duration::MAX));
     assert!(alarm.poll(&mut sleep).is_pending());
-    clock.advance(1_000_000 * SECOND);
+    clock.advance_in_one_jump(1_000_000 * SECOND);
     assert_eq!((alarm.wakes(), alarm.poll(&mut sleep)), (0, Poll::Pending));
 }
 
@@ -65,9 +65,9 @@ fn a_reset_by_hyper_moves_the_sleep_and_its_waker() {
     let place = address(&sleep);
     as_hyper(&timer).reset(&mut sleep, timer.now() + 2 * SECOND);
     assert_eq!((address(&sleep), timer.metrics().scheduled), (place, 1), "the same sleep");
-    clock.advance(SECOND + TICK);
+    clock.advance_in_one_jump(SECOND + TICK);
     assert_eq!(alarm.wakes(), 0);
-    clock.advance(SECOND);
+    clock.advance_in_one_jump(SECOND);
     assert_eq!((alarm.wakes(), alarm.poll(&mut sleep)), (1, Poll::Ready(())));
     as_hyper(&timer).reset(&mut sleep, timer.now() + SECOND);
     assert!(alarm.poll(&mut sleep).is_pending(), "it can be awaited again");
@@ -76,7 +76,7 @@ fn a_reset_by_hyper_moves_the_sleep_and_its_waker() {
 #[test]
 fn a_reset_by_hyper_into_the_past_wakes() {
     let (timer, clock) = manual();
-    clock.advance(2 * SECOND);
+    clock.advance_in_one_jump(2 * SECOND);
     let (alarm, mut sleep) = (Alarm::new(), as_hyper(&timer).sleep(SECOND));
     assert!(alarm.poll(&mut sleep).is_pending());
     as_hyper(&timer).reset(&mut sleep, timer.now() - SECOND);
@@ -103,7 +103,7 @@ fn a_reset_replaces_a_sleep_of_a_foreign_type() {
     as_hyper(&timer).reset(&mut sleep, timer.now() + SECOND);
     let alarm = Alarm::new();
     assert!((*sleep).is::<Sleep>() && alarm.poll(&mut sleep).is_pending());
-    clock.advance(SECOND);
+    clock.advance_in_one_jump(SECOND);
     assert_eq!((alarm.wakes(), alarm.poll(&mut sleep)), (1, Poll::Ready(())));
 }
 
@@ -117,7 +117,7 @@ fn a_reset_replaces_a_sleep_of_another_timer_and_wakes_its_task() {
     assert!(alarm.poll(&mut sleep).is_pending());
     assert_eq!((timer.pending_timeouts(), other.pending_timeouts()), (1, 0));
     drop(other.stop());
-    clock.advance(2 * SECOND);
+    clock.advance_in_one_jump(2 * SECOND);
     assert_eq!((alarm.wakes(), alarm.poll(&mut sleep)), (2, Poll::Ready(())));
 }
 
@@ -136,7 +136,7 @@ fn a_stop_wakes_what_hyper_waits_for_and_a_reset_is_not_ready_at_once() {
         assert!(alarm.poll(sleep).is_pending());
         assert_eq!(alarm.clones(), 0);
     }
-    clock.advance(SECOND);
+    clock.advance_in_one_jump(SECOND);
     for sleep in [&mut sleep, &mut created] {
         assert_eq!(alarm.poll(sleep), Poll::Ready(()));
     }

@@ -100,7 +100,7 @@ impl Play {
             Op::Poll => self.poll(),
             Op::Advance { by } => {
                 self.now += by;
-                self.clock.advance(ms(*by));
+                self.clock.advance_in_one_jump(ms(*by));
                 let tick = TICK.as_millis() as u64;
                 let earliest = self.expected.first();
                 self.must_wake |= earliest.is_some_and(|first| first.0 <= self.now / tick * tick);

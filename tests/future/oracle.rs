@@ -295,7 +295,7 @@ impl Play {
             Op::PollQueue { task } => self.poll_queue(task),
             Op::Advance { by } => {
                 self.world.now += by;
-                self.clock.advance(ms(by));
+                self.clock.advance_in_one_jump(ms(by));
                 self.tick();
             }
             Op::Stop => {

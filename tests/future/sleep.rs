@@ -28,10 +28,10 @@ fn rule_02_a_sleep_is_ready_at_its_deadline_and_not_before(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     let (alarm, mut sleep) = (Alarm::new(), timer.sleep(SECOND));
     assert_eq!(alarm.poll(&mut sleep), Poll::Pending);
-    clock.advance(SECOND - Duration::from_nanos(1));
+    clock.advance_in_one_jump(SECOND - Duration::from_nanos(1));
     assert_eq!((alarm.wakes(), alarm.poll(&mut sleep)), (0, Poll::Pending));
     assert!(!sleep.is_elapsed());
-    clock.advance(Duration::from_nanos(1));
+    clock.advance_in_one_jump(Duration::from_nanos(1));
     assert_eq!((alarm.wakes(), sleep.is_elapsed()), (1, true));
     for _ in 0..3 {
         assert_eq!(alarm.poll(&mut sleep), Poll::Ready(()), "it stays ready");
@@ -54,18 +54,18 @@ fn the_first_poll_arms_it() {
     let (timer, clock) = manual();
     let mut sleep = timer.sleep(SECOND);
     assert_eq!((timer.metrics().scheduled, sleep.deadline()), (0, timer.now() + SECOND));
-    clock.advance(SECOND / 2); // the deadline counts from the call
+    clock.advance_in_one_jump(SECOND / 2); // the deadline counts from the call
     let alarm = Alarm::new();
     assert!(alarm.poll(&mut sleep).is_pending());
     assert_eq!(timer.metrics().scheduled, 1);
-    clock.advance(SECOND / 2);
+    clock.advance_in_one_jump(SECOND / 2);
     assert_eq!(alarm.wakes(), 1);
 }
 
 #[test]
 fn a_deadline_in_the_past_is_ready_at_the_first_poll_and_arms_nothing() {
     let (timer, clock) = manual();
-    clock.advance(SECOND);
+    clock.advance_in_one_jump(SECOND);
     let past = timer.now() - SECOND / 2;
     let alarm = Alarm::new();
     for mut sleep in [timer.sleep(Duration::ZERO), timer.sleep_until(past)] {
@@ -85,7 +85,7 @@ fn rule_10_a_maximal_delay_is_never() {
     let mut far = timer.sleep(Duration::from_secs(600 * 365 * 86_400));
     for _ in 0..4 {
         assert!(alarm.poll(&mut sleep).is_pending() && alarm.poll(&mut far).is_pending());
-        clock.advance(Duration::from_secs(150 * 365 * 86_400));
+        clock.advance_in_one_jump(Duration::from_secs(150 * 365 * 86_400));
     }
     assert_eq!(alarm.wakes(), 0);
 }
@@ -96,7 +96,7 @@ fn a_poll_with_the_same_waker_registers_once() {
     let (alarm, mut sleep) = (Alarm::new(), timer.sleep(SECOND));
     for _ in 0..10 {
         assert!(alarm.poll(&mut sleep).is_pending());
-        clock.advance(ms(1));
+        clock.advance_in_one_jump(ms(1));
     }
     assert_eq!((timer.metrics().scheduled, alarm.clones()), (1, 1));
 }
@@ -113,7 +113,7 @@ fn the_latest_waker_wins_and_the_former_is_dropped_at_once() {
         assert_eq!(alarms.each_ref().map(Alarm::clones), clones);
     }
     assert_eq!(timer.pending_timeouts(), 1);
-    clock.advance(SECOND);
+    clock.advance_in_one_jump(SECOND);
     assert_eq!(alarms.each_ref().map(Alarm::wakes), [0, 0, 1]);
 }
 
@@ -126,7 +126,7 @@ fn a_drop_drops_the_waker_at_once() {
     assert_eq!(alarm.clones(), 1);
     drop(sleep);
     assert_eq!((alarm.clones(), timer.pending_timeouts()), (0, 0));
-    clock.advance(SECOND);
+    clock.advance_in_one_jump(SECOND);
     assert_eq!(alarm.wakes(), 0);
 }
 
@@ -137,9 +137,9 @@ fn a_reset_moves_the_deadline_and_keeps_the_waker() {
         let (alarm, mut sleep) = (Alarm::new(), timer.sleep(2 * SECOND));
         assert!(alarm.poll(&mut sleep).is_pending());
         sleep.reset_after(to * SECOND);
-        clock.advance(first * SECOND);
+        clock.advance_in_one_jump(first * SECOND);
         assert_eq!((alarm.wakes(), alarm.poll(&mut sleep)), (0, Poll::Pending), "to {to} s");
-        clock.advance(then * SECOND);
+        clock.advance_in_one_jump(then * SECOND);
         assert_eq!((alarm.wakes(), alarm.poll(&mut sleep)), (1, Poll::Ready(())), "to {to} s");
     }
 }
@@ -148,7 +148,7 @@ fn a_reset_moves_the_deadline_and_keeps_the_waker() {
 #[test]
 fn a_reset_into_the_past_wakes_at_once() {
     let (timer, clock) = manual();
-    clock.advance(SECOND);
+    clock.advance_in_one_jump(SECOND);
     for past in [timer.now(), timer.now() - SECOND / 2, timer.started_at()] {
         let (alarm, mut sleep) = (Alarm::new(), timer.sleep(SECOND));
         assert!(alarm.poll(&mut sleep).is_pending());
@@ -197,7 +197,7 @@ fn a_reset_lets_it_be_awaited_again() {
     let (alarm, mut sleep) = (Alarm::new(), timer.sleep(SECOND));
     for round in 1..4 {
         assert!(alarm.poll(&mut sleep).is_pending());
-        clock.advance(SECOND);
+        clock.advance_in_one_jump(SECOND);
         assert_eq!((alarm.poll(&mut sleep), alarm.wakes()), (Poll::Ready(()), round));
         sleep.reset_after(SECOND);
         assert!(!sleep.is_elapsed());
@@ -210,10 +210,10 @@ fn a_reset_after_the_wake_up_counts() {
     let (timer, clock) = manual();
     let (alarm, mut sleep) = (Alarm::new(), timer.sleep(SECOND));
     assert!(alarm.poll(&mut sleep).is_pending());
-    clock.advance(SECOND);
+    clock.advance_in_one_jump(SECOND);
     sleep.reset_after(SECOND);
     assert_eq!((alarm.wakes(), alarm.poll(&mut sleep)), (1, Poll::Pending));
-    clock.advance(SECOND);
+    clock.advance_in_one_jump(SECOND);
     assert_eq!((alarm.wakes(), alarm.poll(&mut sleep)), (2, Poll::Ready(())));
 }
 
@@ -233,10 +233,10 @@ fn a_reset_on_a_thread_of_another_timer_stays_with_its_timer() {
         elsewhere.join().unwrap();
     });
     assert_eq!((timer.pending_timeouts(), other.pending_timeouts()), (1, 1));
-    other_clock.advance(5 * SECOND);
-    clock.advance(SECOND);
+    other_clock.advance_in_one_jump(5 * SECOND);
+    clock.advance_in_one_jump(SECOND);
     assert_eq!((alarm.wakes(), alarm.poll(&mut sleep)), (0, Poll::Pending));
-    clock.advance(SECOND);
+    clock.advance_in_one_jump(SECOND);
     assert_eq!(alarm.wakes(), 1);
 }
 
@@ -287,13 +287,13 @@ fn rule_10_a_long_uptime_is_ordinary() {
         let (alarm, mut sleep) = (Alarm::new(), timer.sleep(SECOND));
         let mut far = timer.sleep(uptime);
         assert!(alarm.poll(&mut sleep).is_pending() && alarm.poll(&mut far).is_pending());
-        clock.advance(SECOND - ms(1));
+        clock.advance_in_one_jump(SECOND - ms(1));
         assert_eq!((alarm.wakes(), alarm.poll(&mut sleep)), (0, Poll::Pending), "{uptime:?}");
-        clock.advance(ms(1));
+        clock.advance_in_one_jump(ms(1));
         assert_eq!((alarm.wakes(), alarm.poll(&mut sleep)), (1, Poll::Ready(())), "{uptime:?}");
-        clock.advance(uptime - SECOND - ms(1));
+        clock.advance_in_one_jump(uptime - SECOND - ms(1));
         assert!(alarm.poll(&mut far).is_pending(), "{uptime:?}");
-        clock.advance(ms(1));
+        clock.advance_in_one_jump(ms(1));
         assert_eq!((alarm.wakes(), alarm.poll(&mut far)), (2, Poll::Ready(())), "{uptime:?}");
     }
 }
@@ -307,7 +307,7 @@ fn the_limit_of_pending_timeouts_does_not_apply() {
     assert!(sleeps.iter_mut().all(|sleep| alarm.poll(sleep).is_pending()));
     assert_eq!((alarm.wakes(), timer.pending_timeouts()), (0, 11));
     assert!(timer.new_timeout(|| (), SECOND).is_err(), "they count");
-    clock.advance(SECOND);
+    clock.advance_in_one_jump(SECOND);
     assert_eq!(alarm.wakes(), 10);
     timer.new_timeout(|| (), SECOND).expect("there is room again");
 }
@@ -325,7 +325,7 @@ fn rule_07_sleeps_of_one_thread_and_tick_wake_in_the_order_of_their_first_polls(
     for (sleep, waker) in sleeps.iter_mut().zip(&wakers).rev() {
         assert!(std::pin::pin!(sleep).poll(&mut Context::from_waker(waker)).is_pending());
     }
-    clock.advance(SECOND);
+    clock.advance_in_one_jump(SECOND);
     assert_eq!(woken.try_iter().collect::<Vec<_>>(), [2, 1, 0]);
 }
 
@@ -350,7 +350,7 @@ fn wake_ups_run_on_the_worker_whatever_the_executor() {
     let poll = std::pin::pin!(&mut sleep).poll(&mut Context::from_waker(&waker));
     assert!(poll.is_pending());
     timer.new_timeout(|| (), SECOND).unwrap();
-    clock.advance(SECOND);
+    clock.advance_in_one_jump(SECOND);
     assert_eq!(woken.try_recv().unwrap().as_deref(), Some("wheelwork-timer"));
     assert_eq!(held.lock().unwrap().len(), 1, "the other is the executor's");
 }
@@ -380,7 +380,7 @@ fn rule_05_a_waker_that_panics_hurts_nobody() {
     let panicked = || timer.metrics().panicked;
     assert!(alarm.poll(second).is_pending(), "the bad waker is dropped");
     assert_eq!(panicked(), 1);
-    clock.advance(SECOND);
+    clock.advance_in_one_jump(SECOND);
     assert_eq!((alarm.wakes(), panicked()), (3, 2));
     assert!(sleeps.iter_mut().all(|sleep| alarm.poll(sleep).is_ready()));
     // A reset wakes on the calling thread.
@@ -424,7 +424,7 @@ fn rule_09_wakers_are_cloned_woken_and_dropped_under_no_lock() {
     assert_eq!(calls.load(SeqCst), 4, "replaced");
     sleeps[1].reset(timer.started_at());
     assert_eq!(calls.load(SeqCst), 5, "woken by a reset");
-    clock.advance(SECOND);
+    clock.advance_in_one_jump(SECOND);
     assert_eq!(calls.load(SeqCst), 6, "woken by the worker");
 }
 
@@ -449,7 +449,7 @@ fn a_wake_up_may_poll_or_drop_its_own_sleep() {
         let poll = std::pin::pin!(sleep.as_mut().unwrap()).poll(&mut Context::from_waker(&waker));
         assert!(poll.is_pending());
         drop(sleep);
-        clock.advance(SECOND);
+        clock.advance_in_one_jump(SECOND);
         assert_eq!(ready.try_recv(), Ok(Some(true)));
         assert_eq!(place.lock().unwrap().is_none(), drops);
     }
@@ -463,7 +463,7 @@ fn the_drop_of_the_last_handle_resolves_every_sleep() {
     let [mut unarmed, mut armed, mut ready] = [9, 9, 1].map(|n| timer.sleep(n * SECOND));
     let deadline = armed.deadline();
     assert!(alarm.poll(&mut armed).is_pending());
-    clock.advance(SECOND);
+    clock.advance_in_one_jump(SECOND);
     assert!(alarm.poll(&mut ready).is_ready());
     drop(timer);
     assert!(alarm.poll(&mut unarmed).is_ready() && unarmed.was_stopped());
@@ -471,7 +471,7 @@ fn the_drop_of_the_last_handle_resolves_every_sleep() {
     assert!(alarm.poll(&mut armed).is_ready() && armed.was_stopped());
     assert!(alarm.poll(&mut ready).is_ready() && !ready.was_stopped());
     assert_eq!((alarm.clones(), armed.deadline(), armed.is_elapsed()), (0, deadline, false));
-    clock.advance(9 * SECOND); // does not wait for a timer that has ended
+    clock.advance_in_one_jump(9 * SECOND); // does not wait for a timer that has ended
     assert!(armed.is_elapsed());
     armed.reset_after(SECOND);
     assert!(alarm.poll(&mut armed).is_ready() && armed.was_stopped());
@@ -494,7 +494,7 @@ fn a_sleep_goes_from_thread_to_thread() {
     let dropped = sleeps.split_off(100);
     std::thread::scope(|scope| scope.spawn(|| drop(dropped)).join().unwrap());
     assert_eq!((alarm.clones(), timer.pending_timeouts()), (100, 100));
-    clock.advance(SECOND);
+    clock.advance_in_one_jump(SECOND);
     assert_eq!(alarm.wakes(), 100);
     assert!(sleeps.iter_mut().all(|sleep| alarm.poll(sleep).is_ready()));
 }

@@ -18,7 +18,7 @@ fn rule_09_a_stop_wakes_every_sleep_and_returns_none_of_them() {
         assert!(alarm.poll(sleep).is_pending());
         timer.new_timeout(|| (), SECOND / 2).unwrap();
     }
-    clock.advance(ms(1)); // the timeouts are in the wheel or in the queue
+    clock.advance_in_one_jump(ms(1)); // the timeouts are in the wheel or in the queue
     let returned = timer.stop().unwrap();
     assert_eq!(returned.len(), 5);
     for (alarm, sleep) in alarms.iter().zip(&mut sleeps) {
@@ -26,7 +26,7 @@ fn rule_09_a_stop_wakes_every_sleep_and_returns_none_of_them() {
         assert_eq!(alarm.poll(sleep), Poll::Ready(()));
         assert!(sleep.was_stopped() && !sleep.is_elapsed());
     }
-    clock.advance(10 * SECOND);
+    clock.advance_in_one_jump(10 * SECOND);
     assert!(sleeps[0].was_stopped() && sleeps[0].is_elapsed(), "it did not end by its deadline");
     let metrics = timer.metrics();
     assert_eq!((metrics.returned, metrics.cancelled, metrics.pending), (5, 5, 0));
@@ -37,7 +37,7 @@ fn a_sleep_that_has_elapsed_before_the_stop_was_not_stopped() {
     let (timer, clock) = manual();
     let (alarm, mut sleep) = (Alarm::new(), timer.sleep(SECOND));
     assert!(alarm.poll(&mut sleep).is_pending());
-    clock.advance(SECOND);
+    clock.advance_in_one_jump(SECOND);
     timer.stop().unwrap();
     assert_eq!((alarm.poll(&mut sleep), sleep.was_stopped()), (Poll::Ready(()), false));
 }
@@ -90,7 +90,7 @@ fn rule_09_a_stop_that_gave_up_resolves_every_sleep() {
     let (blocking, gate) = blocking_task();
     timer.new_timeout(blocking, SECOND).unwrap();
     std::thread::scope(|scope| {
-        scope.spawn(|| clock.advance(SECOND));
+        scope.spawn(|| clock.advance_in_one_jump(SECOND));
         gate.wait();
         let stopped = timer.stop_timeout(Duration::ZERO);
         assert!(matches!(stopped, Err(StopError::StillRunning { .. })));
@@ -205,7 +205,7 @@ fn stop_async_may_be_polled_on_the_worker() {
     let (own, waker) = (stop.clone(), alarm.clone());
     let task = move || assert!(waker.poll(&mut *own.lock().unwrap()).is_pending());
     timer.new_timeout(task, TICK).unwrap();
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     eventually("it is woken", || alarm.wakes() == 1);
     assert!(alarm.poll(&mut *stop.lock().unwrap()).is_ready());
 }

@@ -74,7 +74,7 @@ fn an_interval_is_a_stream_of_its_ticks() {
     let (alarm, begin) = (Alarm::new(), timer.now());
     let mut ticks = pin!(timer.interval(SECOND).unwrap());
     assert_eq!(next(&alarm, &mut ticks), Poll::Pending);
-    clock.advance(2 * SECOND);
+    clock.advance_in_one_jump(2 * SECOND);
     assert_eq!(next(&alarm, &mut ticks), item(begin + SECOND));
     assert_eq!(next(&alarm, &mut ticks), item(begin + 2 * SECOND));
     assert_eq!(next(&alarm, &mut ticks), Poll::Pending);
@@ -91,7 +91,7 @@ fn a_delay_queue_is_a_stream_that_goes_on_after_an_insertion() {
         assert!(matches!(next(&alarm, &mut queue), Poll::Ready(None)));
         queue.insert(value, SECOND);
         assert!(next(&alarm, &mut queue).is_pending());
-        clock.advance(SECOND);
+        clock.advance_in_one_jump(SECOND);
         let Poll::Ready(Some(due)) = next(&alarm, &mut queue) else { panic!("it is due") };
         assert_eq!(due.value, value);
     }
@@ -102,7 +102,7 @@ fn a_sleep_is_terminated_once_it_was_ready() {
     let (timer, clock) = manual();
     let (alarm, mut sleep) = (Alarm::new(), timer.sleep(SECOND));
     assert!(alarm.poll(&mut sleep).is_pending() && !sleep.is_terminated());
-    clock.advance(SECOND);
+    clock.advance_in_one_jump(SECOND);
     assert!(!sleep.is_terminated(), "it must be polled once more");
     assert!(alarm.poll(&mut sleep).is_ready() && sleep.is_terminated());
     sleep.reset_after(SECOND);
@@ -115,21 +115,21 @@ fn a_limited_stream_reports_a_late_item_once() {
     let (alarm, source) = (Alarm::new(), Source::default());
     let mut limited = pin!(source.clone().timeout_on(&timer, SECOND));
     assert_eq!(next(&alarm, &mut limited), Poll::Pending);
-    clock.advance(SECOND / 2);
+    clock.advance_in_one_jump(SECOND / 2);
     source.put(1);
     assert_eq!(next(&alarm, &mut limited), item(Ok(1)));
-    clock.advance(SECOND / 2);
+    clock.advance_in_one_jump(SECOND / 2);
     assert_eq!(next(&alarm, &mut limited), Poll::Pending, "the limit counts from the last item");
     let wakes = alarm.wakes();
-    clock.advance(SECOND / 2);
+    clock.advance_in_one_jump(SECOND / 2);
     assert_eq!(alarm.wakes(), wakes + 1);
     assert_eq!(next(&alarm, &mut limited), item(Err(TimeoutError::Elapsed)));
-    clock.advance(5 * SECOND);
+    clock.advance_in_one_jump(5 * SECOND);
     assert_eq!(next(&alarm, &mut limited), Poll::Pending, "once");
     source.put(2);
     assert_eq!(next(&alarm, &mut limited), item(Ok(2)));
     assert_eq!(next(&alarm, &mut limited), Poll::Pending);
-    clock.advance(SECOND);
+    clock.advance_in_one_jump(SECOND);
     assert_eq!(next(&alarm, &mut limited), item(Err(TimeoutError::Elapsed)), "and again");
     source.end();
     assert_eq!(next(&alarm, &mut limited), Poll::Ready(None));
@@ -160,14 +160,14 @@ fn a_throttled_stream_yields_one_item_per_interval_and_loses_none() {
     assert_eq!(next(&alarm, &mut throttled), item(0), "the first waits for nothing");
     for value in 1..3 {
         assert_eq!(next(&alarm, &mut throttled), Poll::Pending);
-        clock.advance(SECOND - ms(1));
+        clock.advance_in_one_jump(SECOND - ms(1));
         assert_eq!(next(&alarm, &mut throttled), Poll::Pending);
-        clock.advance(ms(1));
+        clock.advance_in_one_jump(ms(1));
         assert_eq!((alarm.wakes(), next(&alarm, &mut throttled)), (value as usize, item(value)));
     }
     let (inner, next_item) = source.clone().throttle_on(&timer, SECOND).into_inner();
     assert!(inner.0.lock().unwrap().items.is_empty() && next_item.is_none());
-    clock.advance(5 * SECOND);
+    clock.advance_in_one_jump(5 * SECOND);
     assert_eq!(next(&alarm, &mut throttled), Poll::Pending);
     source.put(3);
     assert_eq!(next(&alarm, &mut throttled), item(3), "the interval is over");
@@ -182,16 +182,16 @@ fn a_debounced_stream_yields_the_last_item_before_a_pause() {
     let (alarm, source) = (Alarm::new(), Source::default());
     let mut debounced = pin!(source.clone().debounce_on(&timer, SECOND));
     assert_eq!(next(&alarm, &mut debounced), Poll::Pending);
-    clock.advance(5 * SECOND);
+    clock.advance_in_one_jump(5 * SECOND);
     assert_eq!((alarm.wakes(), next(&alarm, &mut debounced)), (0, Poll::Pending));
     for value in 0..5 {
         source.put(value);
         assert_eq!(next(&alarm, &mut debounced), Poll::Pending);
-        clock.advance(SECOND / 2);
+        clock.advance_in_one_jump(SECOND / 2);
         assert_eq!(next(&alarm, &mut debounced), Poll::Pending);
     }
     let wakes = alarm.wakes();
-    clock.advance(SECOND / 2);
+    clock.advance_in_one_jump(SECOND / 2);
     assert_eq!((alarm.wakes(), next(&alarm, &mut debounced)), (wakes + 1, item(4)));
     assert_eq!(next(&alarm, &mut debounced), Poll::Pending, "once");
     source.put(5);
@@ -226,7 +226,7 @@ fn a_repeated_limit_reports_each_silence() {
     let mut limited = pin!(source.clone().timeout_repeating_on(&timer, SECOND));
     for _ in 0..3 {
         assert!(next(&alarm, &mut limited).is_pending());
-        clock.advance(SECOND);
+        clock.advance_in_one_jump(SECOND);
         assert_eq!(next(&alarm, &mut limited), Poll::Ready(Some(Err(TimeoutError::Elapsed))));
     }
     source.put(7);
@@ -247,7 +247,7 @@ fn rule_10_a_repeated_limit_of_zero_waits_for_a_tick() {
     let mut limited = pin!(Source::default().timeout_repeating_on(&timer, Duration::ZERO));
     assert!(next(&alarm, &mut limited).is_ready());
     assert!(next(&alarm, &mut limited).is_pending());
-    clock.advance(SECOND);
+    clock.advance_in_one_jump(SECOND);
     assert!(next(&alarm, &mut limited).is_ready());
 }
 
@@ -257,16 +257,16 @@ fn chunks_are_full_or_in_time() {
     let (alarm, source) = (Alarm::new(), Source::default());
     let mut chunks = pin!(source.clone().chunks_timeout_on(&timer, 3, SECOND));
     assert!(next(&alarm, &mut chunks).is_pending());
-    clock.advance(5 * SECOND);
+    clock.advance_in_one_jump(5 * SECOND);
     assert!(next(&alarm, &mut chunks).is_pending(), "no chunk is empty");
     (1..=4).for_each(|item| source.put(item));
     assert_eq!(next(&alarm, &mut chunks), Poll::Ready(Some(vec![1, 2, 3])));
     assert!(next(&alarm, &mut chunks).is_pending());
-    clock.advance(ms(900));
+    clock.advance_in_one_jump(ms(900));
     source.put(5);
     assert!(next(&alarm, &mut chunks).is_pending(), "the time counts from the first item");
     let wakes = alarm.wakes();
-    clock.advance(ms(100));
+    clock.advance_in_one_jump(ms(100));
     assert_eq!(alarm.wakes(), wakes + 1);
     assert_eq!(next(&alarm, &mut chunks), Poll::Ready(Some(vec![4, 5])));
     source.put(6);
@@ -285,7 +285,7 @@ impl Stream for Busy {
     type Item = ();
 
     fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<()>> {
-        self.0.advance(ms(1));
+        self.0.advance_in_one_jump(ms(1));
         item(())
     }
 }
@@ -298,11 +298,11 @@ fn a_late_poll_loses_no_debounced_item() {
     for value in 0..3 {
         source.put(2 * value);
         assert_eq!(next(&alarm, &mut debounced), Poll::Pending);
-        clock.advance(10 * SECOND);
+        clock.advance_in_one_jump(10 * SECOND);
         source.put(2 * value + 1);
         assert_eq!(next(&alarm, &mut debounced), item(2 * value), "it was quiet for long enough");
         assert_eq!(next(&alarm, &mut debounced), Poll::Pending);
-        clock.advance(SECOND);
+        clock.advance_in_one_jump(SECOND);
         assert_eq!(next(&alarm, &mut debounced), item(2 * value + 1));
     }
     let mut busy = pin!(Busy(clock.clone()).debounce_on(&timer, Duration::ZERO));
@@ -316,11 +316,11 @@ fn a_late_poll_and_a_busy_stream_make_no_chunk_longer() {
     let mut chunks = pin!(source.clone().chunks_timeout_on(&timer, 3, SECOND));
     source.put(4);
     assert!(next(&alarm, &mut chunks).is_pending());
-    clock.advance(10 * SECOND);
+    clock.advance_in_one_jump(10 * SECOND);
     source.put(5);
     assert_eq!(next(&alarm, &mut chunks), item(vec![4]));
     assert!(next(&alarm, &mut chunks).is_pending());
-    clock.advance(SECOND);
+    clock.advance_in_one_jump(SECOND);
     assert_eq!(next(&alarm, &mut chunks), item(vec![5]));
 
     let mut busy = pin!(Busy(clock.clone()).chunks_timeout_on(&timer, 300, ms(20)));
@@ -344,7 +344,7 @@ fn a_throttled_stream_ends_without_delay_and_keeps_the_item_ahead() {
     assert_eq!(next(&alarm, &mut throttled.as_mut()), item(1));
     assert_eq!(next(&alarm, &mut throttled.as_mut()), Poll::Pending);
     assert_eq!(source.0.lock().unwrap().items, [3]);
-    clock.advance(SECOND);
+    clock.advance_in_one_jump(SECOND);
     assert_eq!(next(&alarm, &mut throttled.as_mut()), item(2));
     assert_eq!(next(&alarm, &mut throttled.as_mut()), Poll::Pending);
     assert_eq!(Pin::into_inner(throttled).into_inner().1, Some(3));

@@ -15,7 +15,7 @@ fn a_future_that_is_ready_wins_even_after_the_deadline() {
     let (timer, clock) = manual();
     let limited = timer.timeout(SECOND, ready(7));
     let at_once = timer.timeout(Duration::ZERO, ready(8));
-    clock.advance(2 * SECOND);
+    clock.advance_in_one_jump(2 * SECOND);
     assert_eq!((block_on(limited), block_on(at_once)), (Ok(7), Ok(8)));
     assert_eq!(timer.metrics().scheduled, 0, "the timer was not touched");
 }
@@ -27,9 +27,9 @@ fn a_future_that_is_pending_at_the_deadline_is_an_error() {
     let mut limited = pin!(timer.timeout(SECOND, pending::<()>()));
     assert_eq!(limited.deadline(), timer.now() + SECOND);
     assert_eq!(alarm.poll(&mut limited), Poll::Pending);
-    clock.advance(SECOND - ms(1));
+    clock.advance_in_one_jump(SECOND - ms(1));
     assert_eq!((alarm.wakes(), alarm.poll(&mut limited)), (0, Poll::Pending));
-    clock.advance(ms(1));
+    clock.advance_in_one_jump(ms(1));
     assert_eq!(alarm.wakes(), 1);
     assert_eq!(alarm.poll(&mut limited), Poll::Ready(Err(TimeoutError::Elapsed)));
     assert_eq!(alarm.clones(), 0);
@@ -39,7 +39,7 @@ fn a_future_that_is_pending_at_the_deadline_is_an_error() {
 #[test]
 fn a_limit_in_the_past_is_an_error_at_the_first_poll() {
     let (timer, clock) = manual();
-    clock.advance(SECOND);
+    clock.advance_in_one_jump(SECOND);
     let limited = timer.timeout_at(timer.now() - ms(1), pending::<()>());
     assert_eq!(block_on(limited), Err(TimeoutError::Elapsed));
 }
@@ -52,11 +52,11 @@ fn a_future_that_becomes_ready_in_time_takes_the_limit_with_it() {
         let mut limited = pin!(timer.sleep(SECOND).timeout_on(&timer, 2 * SECOND));
         assert_eq!(alarm.poll(&mut limited), Poll::Pending);
         assert_eq!((timer.pending_timeouts(), alarm.clones()), (2, 2));
-        clock.advance(SECOND);
+        clock.advance_in_one_jump(SECOND);
         assert_eq!(alarm.poll(&mut limited), Poll::Ready(Ok(())));
     }
     assert_eq!((timer.pending_timeouts(), alarm.clones()), (0, 0));
-    clock.advance(2 * SECOND);
+    clock.advance_in_one_jump(2 * SECOND);
     assert_eq!(alarm.wakes(), 1);
 }
 

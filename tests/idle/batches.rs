@@ -28,10 +28,10 @@ fn a_batch_is_one_call_and_one_job() {
         }
     });
     let _watches: Vec<_> = (0..1000).map(|id| idle.watch(id, &both(100)).unwrap()).collect();
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_eq!(batches.take(), [(0..1000).collect::<Vec<_>>()]);
     assert_eq!((jobs.len(), idle.watched()), (1, 500), "without an answer it is watched on");
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_eq!(batches.take()[0].len(), 500);
 }
 
@@ -62,13 +62,13 @@ fn assert_sliced(batches: &[Vec<Seen>], expected: impl Fn(u32) -> Seen) {
 fn many_connections_due_in_one_tick_are_reported_in_batches_within_it() {
     let (clock, idle, batches, _timer) = batching(Answer::KeepWatching);
     let watches: Vec<_> = (0..MANY).map(|id| idle.watch(id, &both(250)).unwrap()).collect();
-    clock.advance(ms(299));
+    clock.advance_in_one_jump(ms(299));
     assert_eq!(batches.len(), 0);
-    clock.advance(ms(1));
+    clock.advance_in_one_jump(ms(1));
     assert_sliced(&batches.take(), |id| (id, IdleKind::Both, true, 300));
-    clock.advance(ms(200));
+    clock.advance_in_one_jump(ms(200));
     assert_eq!(batches.len(), 0);
-    clock.advance(ms(100));
+    clock.advance_in_one_jump(ms(100));
     assert_sliced(&batches.take(), |id| (id, IdleKind::Both, false, 600));
     drop(watches);
 }
@@ -78,7 +78,7 @@ fn many_connections_with_two_due_kinds_are_reported_for_both() {
     let (clock, idle, batches, _timer) = batching(Answer::KeepWatching);
     let policy = IdlePolicy::new().reader(ms(100)).writer(ms(100));
     let watches: Vec<_> = (0..MANY).map(|id| idle.watch(id, &policy).unwrap()).collect();
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     let (readers, writers): (Vec<_>, Vec<_>) = (batches.take().into_iter())
         .partition(|batch| batch.iter().all(|&(_, kind, ..)| kind == IdleKind::Reader));
     assert_sliced(&readers, |id| (id, IdleKind::Reader, true, 100));
@@ -90,9 +90,9 @@ fn many_connections_with_two_due_kinds_are_reported_for_both() {
 fn shorter_durations_of_many_are_noticed_in_the_next_tick() {
     let (clock, idle, batches, _timer) = batching(Answer::StopWatching);
     let watches: Vec<_> = (0..MANY).map(|id| idle.watch(id, &both(10_000)).unwrap()).collect();
-    clock.advance(ms(5000));
+    clock.advance_in_one_jump(ms(5000));
     idle.scale(0.5).unwrap();
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_sliced(&batches.take(), |id| (id, IdleKind::Both, true, 5100));
     assert_eq!(idle.watched(), 0);
     drop(watches);
@@ -102,7 +102,7 @@ fn shorter_durations_of_many_are_noticed_in_the_next_tick() {
 fn a_stop_reports_many_connections_in_batches() {
     let (clock, idle, batches, timer) = batching(Answer::KeepWatching);
     let watches: Vec<_> = (0..MANY).map(|id| idle.watch(id, &both(10_000)).unwrap()).collect();
-    clock.advance(ms(5000));
+    clock.advance_in_one_jump(ms(5000));
     drop(timer.stop().unwrap());
     assert_sliced(&batches.take(), |id| (id, IdleKind::TimerStopped, true, 5000));
     assert_eq!(idle.watched(), 0);
@@ -116,14 +116,14 @@ fn rule_05_a_check_lost_between_two_slices_is_replaced() {
     let (timer, clock, jobs) = queueing(HashedWheelTimer::builder());
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let watches: Vec<_> = (0..MANY).map(|id| idle.watch(id, &both(100)).unwrap()).collect();
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     jobs.take().into_iter().for_each(Job::run);
     let first = events.len();
     assert!(first > 0 && first < MANY as usize);
-    clock.advance(Duration::ZERO);
+    clock.advance_in_one_jump(Duration::ZERO);
     assert_eq!(jobs.take().len(), 1, "the next slice, which is dropped");
     while idle.watched() > 0 {
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
         let slices = jobs.take();
         assert!(!slices.is_empty(), "{} are forgotten", idle.watched());
         slices.into_iter().for_each(Job::run);

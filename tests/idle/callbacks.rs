@@ -71,9 +71,9 @@ fn a_callback_may_touch_watch_and_drop_others() {
     for (id, after) in [(0, 100), (1, 100), (2, 100), (3, 5000)] {
         watches.lock().unwrap().push(Some(idle.watch(id, &both(after)).unwrap()));
     }
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_eq!(events.take(), [0]);
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     let mut now = events.take();
     now.sort_unstable();
     assert_eq!(now, [2, 3, 9]);
@@ -126,7 +126,7 @@ fn rule_05_connections_without_an_answer_stay_watched_after_a_panic() {
     });
     let _watches: Vec<_> = (0..3).map(|id| idle.watch(id, &both(100)).unwrap()).collect();
     for (watched, panicked) in [(2, 1), (1, 2), (0, 2)] {
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
         assert_eq!((idle.watched(), idle.panicked()), (watched, panicked));
     }
 }
@@ -170,7 +170,7 @@ fn the_callback_is_dropped_with_the_last_handle() {
     });
     let watch = idle.watch(1, &both(1000)).unwrap();
     drop((idle, timer));
-    clock.advance(ms(500));
+    clock.advance_in_one_jump(ms(500));
     assert_eq!(Arc::strong_count(&alive), 2, "a watched connection keeps all of it");
     drop(watch);
     common::eventually("the callback is dropped", || Arc::strong_count(&alive) == 1);

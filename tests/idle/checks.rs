@@ -35,7 +35,7 @@ fn rule_06_a_busy_connection_costs_one_check_in_each_idle_period() {
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let watch = idle.watch(1, &both(10_000)).unwrap();
     for _ in 0..3600 {
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
         watch.touch();
     }
     assert_eq!(events.len(), 0);
@@ -46,9 +46,9 @@ fn rule_06_a_busy_connection_costs_one_check_in_each_idle_period() {
 fn rule_06_a_silent_connection_costs_one_check() {
     let (timer, clock, checks) = counting();
     let (idle, events) = recording(&timer, Answer::StopWatching);
-    clock.advance(ms(30)); // its time is up in the middle of a tick
+    clock.advance_in_one_jump(ms(30)); // its time is up in the middle of a tick
     let _watch = idle.watch(1, &both(1000)).unwrap();
-    clock.advance(ms(70)); // and the clock moves from tick to tick
+    clock.advance_in_one_jump(ms(70)); // and the clock moves from tick to tick
     walk(&clock, 12);
     assert_eq!((events.len(), checks.len()), (1, 1));
 }
@@ -61,7 +61,7 @@ fn rule_06_only_a_smaller_factor_costs_a_check() {
     let _watch = idle.watch(1, &both(60_000)).unwrap();
     for (factor, expected) in [(1.0, 0), (2.0, 0), (2.0, 0), (1.5, 1), (1.5, 1)] {
         idle.scale(factor).unwrap();
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
         assert_eq!(checks.len(), expected, "after a factor of {factor}");
     }
 }
@@ -78,7 +78,7 @@ fn rule_06_connections_that_have_left_cost_one_check() {
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let _watch = idle.watch(1000, &both(100_000)).unwrap();
     let watches = one_in_each_tick(&idle, 500);
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     watches.into_iter().rev().for_each(drop); // the first one last
     walk(&clock, 998);
     assert_eq!((events.len(), checks.len()), (0, 0));
@@ -91,7 +91,7 @@ fn rule_06_a_connection_that_leaves_in_time_costs_no_check() {
     let (timer, clock, checks) = counting();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     for watch in one_in_each_tick(&idle, 500) {
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
         drop(watch);
     }
     walk(&clock, 10);
@@ -118,10 +118,10 @@ fn rule_06_busy_connections_cost_one_check_in_each_idle_period() {
     let mut watches = Vec::new();
     for id in 0..300 {
         watches.push(idle.watch(id, &both(60_000)).unwrap());
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
     }
     for _ in 0..3600 {
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
         watches.iter().for_each(Watch::touch);
     }
     assert_eq!(events.len(), 0);
@@ -135,13 +135,13 @@ fn rule_06_very_many_connections_that_left_or_were_active_cost_few_wake_ups() {
     let policies: Vec<_> = (0..50).map(|n| both(2000 + 100 * n)).collect();
     let watch = |id: u32| idle.watch(id, &policies[id as usize % 50]).unwrap();
     let mut watches: Vec<_> = (0..4 * MANY).map(watch).collect();
-    clock.advance(ms(1900));
+    clock.advance_in_one_jump(ms(1900));
     watches.iter().for_each(Watch::touch);
     watches.truncate(2 * MANY as usize);
     let mut ticks_with_a_check = 0;
     for _ in 0..18 {
         let before = checks.len();
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
         ticks_with_a_check += u32::from(checks.len() > before);
     }
     assert_eq!(events.len(), 0);
@@ -158,17 +158,17 @@ fn checks_are_in_no_count_of_the_timer() {
     assert_nothing_is_counted(&timer);
     let sooner = idle.watch(2, &both(100)).unwrap(); // pulls the check forward
     assert_nothing_is_counted(&timer);
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_nothing_is_counted(&timer); // it waits in the executor
     jobs.take().into_iter().for_each(Job::run);
     assert_eq!(events.len(), 1);
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     drop(jobs.take()); // it is replaced
     drop(sooner); // puts the check off
     drop(first); // cancels it
     assert_nothing_is_counted(&timer);
     let _third = idle.watch(3, &both(1000)).unwrap();
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_nothing_is_counted(&timer);
     timer.stop().unwrap();
     assert!(idle.watch(4, &both(1000)).is_err());

@@ -84,7 +84,7 @@ fn rule_09_a_clock_may_ask_the_manager_at_the_stop() {
 fn rule_09_a_clock_may_ask_the_manager_between_two_slices() {
     let watched = Watched::new(HashedWheelTimer::builder(), MANY, mpsc::channel().1);
     let clock = watched.asks.clock.clone();
-    let advance = thread::spawn(move || clock.advance(TICK));
+    let advance = thread::spawn(move || clock.advance_in_one_jump(TICK));
     watched.wait_for_reports(MANY);
     advance.join().unwrap();
 }
@@ -97,7 +97,7 @@ fn rule_09_a_clock_may_ask_the_manager_after_a_report_beside_the_stop() {
     let executor = move |new| job.lock().unwrap().send(new).map_err(|refused| refused.0);
     let (goes_on, channel) = mpsc::channel();
     let watched = Watched::new(HashedWheelTimer::builder().executor(executor), 1, channel);
-    watched.asks.clock.advance(TICK);
+    watched.asks.clock.advance_in_one_jump(TICK);
     let reports = thread::spawn(move || jobs.recv().unwrap().run());
     watched.wait_for_reports(1);
     watched.stop();

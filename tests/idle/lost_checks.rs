@@ -13,9 +13,9 @@ fn rule_05_a_lost_check_of_all_connections_is_replaced() {
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let _watch = idle.watch(1, &both(10_000)).unwrap();
     idle.scale(0.01).unwrap();
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_eq!(jobs.take().len(), 1, "it is dropped");
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     jobs.take().into_iter().for_each(Job::run);
     assert_eq!(events.take(), [(1, IdleKind::Both, true, 200)]);
 }
@@ -50,13 +50,13 @@ fn an_outdated_check_does_nothing() {
         let (timer, clock, jobs) = queueing(HashedWheelTimer::builder());
         let (idle, events) = recording(&timer, Answer::StopWatching);
         let first = idle.watch(1, &both(100)).unwrap();
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
         drop(first);
         let _second = idle.watch(2, &both(100)).unwrap();
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
         let [stale, present] = jobs.take().try_into().unwrap();
         end(stale);
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
         assert_eq!((events.len(), jobs.len()), (0, 0), "no report, and no other check");
         Job::run(present);
         assert_eq!(events.take(), [(2, IdleKind::Both, true, 200)]);
@@ -72,7 +72,7 @@ fn connections_are_watched_in_a_timer_at_its_limit() {
     let _watches = [1, 2, 3].map(|id| idle.watch(id, &both(100)).unwrap());
     assert_eq!(timer.pending_timeouts(), 1, "the other one");
     assert!(timer.new_timeout(|| (), TICK).is_err());
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_eq!((events.len(), idle.watched()), (3, 0));
     assert!(other.cancel());
     assert!(timer.new_timeout(|| (), TICK).is_ok());
@@ -86,11 +86,11 @@ fn rule_05_a_lost_check_is_replaced_in_a_timer_at_its_limit() {
     let (timer, clock, jobs) = queueing(limited);
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let _watch = idle.watch(1, &both(100)).unwrap();
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     let other = timer.new_timeout(|| (), Duration::MAX).unwrap();
     drop(jobs.take());
     assert_eq!((events.len(), idle.watched(), timer.pending_timeouts()), (0, 1, 1));
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     jobs.take().into_iter().for_each(Job::run);
     assert_eq!(events.take(), [(1, IdleKind::Both, true, 200)]);
     assert!(timer.new_timeout(|| (), Duration::MAX).is_err());
@@ -106,7 +106,7 @@ fn rule_01_a_check_that_waits_in_an_executor_reports_a_stop() {
         let (timer, clock, jobs) = queueing(HashedWheelTimer::builder());
         let (idle, events) = recording(&timer, Answer::KeepWatching);
         let watch = idle.watch(1, &both(100)).unwrap();
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
         watch.touch();
         timer.stop().unwrap();
         assert_eq!(events.len(), 0);

@@ -14,7 +14,7 @@ fn the_idlest_are_taken_first() {
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let watches: Vec<_> = (0..100).map(|id| idle.watch(id, &both(60_000)).unwrap()).collect();
     for n in 0..100 {
-        clock.advance(ms(10));
+        clock.advance_in_one_jump(ms(10));
         watches[(n * 37) % 100].touch(); // each once, in another order
     }
     watches[37].begin_pause(); // the second
@@ -28,10 +28,10 @@ fn the_idlest_are_taken_first() {
     assert!(idle.take_idlest(0).is_empty());
     watches[0].touch(); // does nothing more
     assert_eq!(idle.take_idlest(usize::MAX).len(), 96, "all but the paused one");
-    clock.advance(Duration::from_secs(61));
+    clock.advance_in_one_jump(Duration::from_secs(61));
     assert_eq!(events.len(), 0);
     watches[37].end_pause();
-    clock.advance(Duration::from_secs(120));
+    clock.advance_in_one_jump(Duration::from_secs(120));
     assert_eq!(events.len(), 1);
 }
 
@@ -42,10 +42,10 @@ fn connections_are_counted_by_their_silence() {
     let counts = || [0, 1, 10, 20, 21].map(|after| idle.count_silent(ms(after)));
     let watches: Vec<_> = (0..2000).map(|id| idle.watch(id, &both(60_000)).unwrap()).collect();
     assert_eq!(counts(), [2000, 0, 0, 0, 0], "more than a segment has, and none before the start");
-    clock.advance(ms(10));
+    clock.advance_in_one_jump(ms(10));
     watches[..500].iter().for_each(|watch| watch.record_read());
     watches[500..600].iter().for_each(|watch| watch.record_write());
-    clock.advance(ms(10));
+    clock.advance_in_one_jump(ms(10));
     assert_eq!(counts(), [2000, 2000, 2000, 1400, 0]);
     watches[0].begin_pause();
     watches[1999].begin_pause();
@@ -58,21 +58,21 @@ fn all_durations_scale_at_once() {
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let _watches =
         [(1, 10_000), (2, 20_000)].map(|(id, after)| idle.watch(id, &both(after)).unwrap());
-    clock.advance(ms(4900));
+    clock.advance_in_one_jump(ms(4900));
     idle.scale(0.5).unwrap();
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_eq!(events.take(), [(1, IdleKind::Both, true, 5000)]);
     idle.scale(2.0).unwrap();
-    clock.advance(ms(34_900));
+    clock.advance_in_one_jump(ms(34_900));
     assert_eq!(events.len(), 0);
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_eq!(events.take(), [(2, IdleKind::Both, true, 40_000)]);
     idle.scale(1.0).unwrap();
     let busy = idle.watch(3, &both(1000)).unwrap();
     busy.begin_pause();
     let _silent = idle.watch(4, &both(1000)).unwrap();
     idle.scale(0.0).unwrap();
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_eq!(events.take(), [(4, IdleKind::Both, true, 100)], "all but the paused one");
     for factor in [-1.0, f64::NAN, f64::INFINITY] {
         let error = idle.scale(factor).unwrap_err();
@@ -92,7 +92,7 @@ fn reports_when_the_factor_changes_in_a_callback(policy: &IdlePolicy, factor: f6
         record.push(seen(*id, event));
         if let Some(idle) = inner.lock().unwrap().take() {
             idle.scale(factor).unwrap();
-            time.advance(TICK);
+            time.advance_in_one_jump(TICK);
             queue.take().into_iter().for_each(Job::run);
         }
         Answer::KeepWatching
@@ -100,7 +100,7 @@ fn reports_when_the_factor_changes_in_a_callback(policy: &IdlePolicy, factor: f6
     *world.lock().unwrap() = Some(idle.clone());
     let _watch = idle.watch(1, policy).unwrap();
     for _ in 0..25 {
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
         jobs.take().into_iter().for_each(Job::run);
     }
     events.take()

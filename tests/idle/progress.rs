@@ -32,9 +32,9 @@ fn progress_restarts_the_time_and_counts_as_no_report() {
         let watch = idle.watch(4, &policy).unwrap();
         watch.record_waiting_write();
         for report in 1..=4 {
-            clock.advance(2 * TICK);
+            clock.advance_in_one_jump(2 * TICK);
             assert_eq!(events.len(), report - 1, "{kind:?}");
-            clock.advance(TICK);
+            clock.advance_in_one_jump(TICK);
             assert_eq!(events.len(), report, "{kind:?}");
         }
         let firsts = events.take().into_iter().map(|event: IdleEvent| event.first);
@@ -54,11 +54,11 @@ fn after_a_recorded_activity_a_report_is_the_first_again() {
         Answer::Progressed
     });
     let watch = idle.watch((), &both(250)).unwrap();
-    clock.advance(3 * TICK);
-    clock.advance(3 * TICK);
-    clock.advance(TICK);
+    clock.advance_in_one_jump(3 * TICK);
+    clock.advance_in_one_jump(3 * TICK);
+    clock.advance_in_one_jump(TICK);
     watch.record_write();
-    clock.advance(3 * TICK);
+    clock.advance_in_one_jump(3 * TICK);
     assert_eq!(events.take(), [true, false, true]);
 }
 
@@ -76,10 +76,10 @@ fn progress_that_ends_several_kinds_of_silence_leaves_none_of_them_a_first_repor
         });
         let watch = idle.watch((), &policy).unwrap();
         watch.record_waiting_write();
-        (0..4).for_each(|_| clock.advance(3 * TICK));
+        (0..4).for_each(|_| clock.advance_in_one_jump(3 * TICK));
         assert_eq!(events.take(), [true, false, false, false], "{policy:?}");
         watch.touch();
-        clock.advance(3 * TICK);
+        clock.advance_in_one_jump(3 * TICK);
         assert_eq!(events.take(), [true], "{policy:?}");
     }
 }
@@ -89,10 +89,10 @@ fn an_age_knows_no_progress() {
     let (timer, clock) = manual();
     let idle = IdleTimeouts::new(&timer, |_: &mut (), _| Answer::Progressed);
     let watch = idle.watch((), &IdlePolicy::new().max_age(3 * TICK, 2 * TICK)).unwrap();
-    clock.advance(3 * TICK);
+    clock.advance_in_one_jump(3 * TICK);
     assert_eq!((idle.reported(IdleKind::Age), idle.watched()), (1, 1));
     assert_eq!(watch.silent_for(), 3 * TICK);
-    clock.advance(2 * TICK);
+    clock.advance_in_one_jump(2 * TICK);
     assert_eq!(idle.reported(IdleKind::Age), 2);
     timer.stop().unwrap();
     assert_eq!(idle.watched(), 0);
@@ -103,9 +103,9 @@ fn progress_does_not_put_off_an_age() {
     let (timer, clock) = manual();
     let idle = IdleTimeouts::new(&timer, |_: &mut (), _| Answer::Progressed);
     let watch = idle.watch((), &both(250).max_age(5 * TICK, None)).unwrap();
-    clock.advance(3 * TICK);
+    clock.advance_in_one_jump(3 * TICK);
     assert!(watch.silent_for() < TICK, "there was progress");
-    clock.advance(2 * TICK);
+    clock.advance_in_one_jump(2 * TICK);
     assert_eq!(idle.reported(IdleKind::Age), 1);
 }
 
@@ -172,12 +172,12 @@ fn a_thread_that_writes_to_a_slow_reader_goes_on_and_one_that_writes_to_nobody_e
             before = now;
         }
         peer.has_read.store(true, Ordering::SeqCst);
-        clock.advance(3 * TICK);
+        clock.advance_in_one_jump(3 * TICK);
         assert!(!peer.is_cut.load(Ordering::SeqCst));
     }
     assert!(peer.progressed.load(Ordering::SeqCst) > 0);
     while !peer.is_cut.load(Ordering::SeqCst) {
-        clock.advance(3 * TICK);
+        clock.advance_in_one_jump(3 * TICK);
     }
     writer.join().unwrap();
 }

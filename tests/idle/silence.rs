@@ -10,13 +10,13 @@ use wheelwork::idle::{Answer, IdleKind, IdlePolicy, IdleTimeouts, Watch};
 fn rule_02_a_silent_connection_is_reported_at_its_tick_and_not_before() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
-    clock.advance(ms(30));
+    clock.advance_in_one_jump(ms(30));
     let watch = idle.watch(1, &both(250)).unwrap();
-    clock.advance(ms(249));
+    clock.advance_in_one_jump(ms(249));
     assert_eq!(events.len(), 0);
-    clock.advance(ms(20)); // 269 ms silent, but within the tick
+    clock.advance_in_one_jump(ms(20)); // 269 ms silent, but within the tick
     assert_eq!(events.len(), 0);
-    clock.advance(ms(1));
+    clock.advance_in_one_jump(ms(1));
     assert_eq!(events.take(), [(1, IdleKind::Both, true, 270)]);
     walk(&clock, 20);
     assert_eq!((events.len(), idle.watched()), (0, 0));
@@ -32,14 +32,14 @@ fn a_record_at_a_given_time_counts_from_it() {
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let policy = IdlePolicy::new().reader(ms(500)).writer(ms(700));
     let [read, wrote] = [1, 2].map(|id| idle.watch(id, &policy).unwrap());
-    clock.advance(ms(400));
+    clock.advance_in_one_jump(ms(400));
     read.record_read_at(timer.now() - ms(50));
     read.record_write_at(idle.now());
     wrote.record_write_at(timer.now() - ms(50));
     assert_eq!((read.silent_for(), wrote.silent_for()), (ms(0), ms(50)));
-    clock.advance(ms(300)); // at 700; the first was read at 350 and is due by 850
+    clock.advance_in_one_jump(ms(300)); // at 700; the first was read at 350 and is due by 850
     assert_eq!(events.take(), [(2, IdleKind::Reader, true, 700)]);
-    clock.advance(ms(200));
+    clock.advance_in_one_jump(ms(200));
     assert_eq!(events.take(), [(1, IdleKind::Reader, true, 550)]);
 }
 
@@ -50,14 +50,14 @@ fn each_kind_is_silenced_by_its_own_activity() {
     let reader = idle.watch(1, &IdlePolicy::new().reader(ms(500))).unwrap();
     let writer = idle.watch(2, &IdlePolicy::new().writer(ms(500))).unwrap();
     let either = idle.watch(3, &both(500)).unwrap();
-    clock.advance(ms(300));
+    clock.advance_in_one_jump(ms(300));
     reader.record_write();
     writer.record_read();
     either.record_read();
-    clock.advance(ms(200));
+    clock.advance_in_one_jump(ms(200));
     let both = [(1, IdleKind::Reader, true, 500), (2, IdleKind::Writer, true, 500)];
     assert_eq!(events.take(), both);
-    clock.advance(ms(300));
+    clock.advance_in_one_jump(ms(300));
     assert_eq!(events.take(), [(3, IdleKind::Both, true, 500)]);
 }
 
@@ -94,11 +94,11 @@ fn a_touch_within_the_tick_of_the_check_suppresses_the_event() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let watch = idle.watch(1, &both(200)).unwrap();
-    clock.advance(ms(199));
+    clock.advance_in_one_jump(ms(199));
     watch.touch();
-    clock.advance(ms(1));
+    clock.advance_in_one_jump(ms(1));
     assert_eq!(events.len(), 0);
-    clock.advance(ms(200));
+    clock.advance_in_one_jump(ms(200));
     assert_eq!(events.take(), [(1, IdleKind::Both, true, 201)], "199 + 200, at the next tick");
 }
 
@@ -117,10 +117,10 @@ fn a_touch_by_an_earlier_callback_of_the_batch_suppresses_the_event() {
     for id in 0..5 {
         watches.lock().unwrap().push(idle.watch(id, &both(100)).unwrap());
     }
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_eq!(events.take(), [0]);
     assert_eq!(idle.watched(), 4);
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_eq!(events.take(), [1]);
 }
 
@@ -141,9 +141,9 @@ fn a_suppressed_report_leaves_no_trace() {
     for id in 0..2 {
         watches.lock().unwrap().push(idle.watch(id, &both(200)).unwrap());
     }
-    clock.advance(ms(200));
+    clock.advance_in_one_jump(ms(200));
     assert_eq!(events.take(), [(0, IdleKind::Both, true, 200)]);
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_eq!(events.take(), [(1, IdleKind::Both, true, 200)]);
     watches.lock().unwrap().clear();
 }
@@ -153,15 +153,15 @@ fn a_jump_of_the_clock_reports_a_silent_connection_once() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::KeepWatching);
     let silent = idle.watch(1, &both(100)).unwrap();
-    clock.advance(Duration::from_secs(30 * 86_400));
+    clock.advance_in_one_jump(Duration::from_secs(30 * 86_400));
     assert_eq!(events.take(), [(1, IdleKind::Both, true, 30 * 86_400_000)]);
     silent.touch_at(timer.now() + ms(500)); // a time ahead of the clock
-    clock.advance(ms(500));
+    clock.advance_in_one_jump(ms(500));
     assert_eq!(events.len(), 0);
     // Before the timer's start, if the system knows such an instant.
     let long_ago = timer.now().checked_sub(Duration::from_secs(31 * 86_400));
     silent.touch_at(long_ago.unwrap_or(timer.started_at()));
-    clock.advance(ms(100));
+    clock.advance_in_one_jump(ms(100));
     assert_eq!(events.len(), 1);
 }
 
@@ -169,11 +169,11 @@ fn a_jump_of_the_clock_reports_a_silent_connection_once() {
 fn rule_10_a_duration_shorter_than_a_tick_ends_at_the_next_tick() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::KeepWatching);
-    clock.advance(ms(50));
+    clock.advance_in_one_jump(ms(50));
     let _watch = idle.watch(1, &IdlePolicy::new().both(Duration::from_nanos(1))).unwrap();
-    clock.advance(ms(49));
+    clock.advance_in_one_jump(ms(49));
     assert_eq!(events.len(), 0);
-    clock.advance(ms(1));
+    clock.advance_in_one_jump(ms(1));
     assert_eq!(events.take(), [(1, IdleKind::Both, true, 50)]);
     walk(&clock, 3);
     assert_eq!(events.len(), 3, "once a tick");
@@ -185,20 +185,20 @@ fn rule_10_none_is_off_zero_is_now_and_the_longest_never_ends() {
     let (idle, events) = recording(&timer, Answer::KeepWatching);
     let off = idle.watch(1, &IdlePolicy::new()).unwrap();
     let endless = idle.watch(2, &IdlePolicy::new().reader(Duration::MAX)).unwrap();
-    clock.advance(Duration::from_secs(200 * 365 * 86_400));
+    clock.advance_in_one_jump(Duration::from_secs(200 * 365 * 86_400));
     assert_eq!(events.len(), 0);
     assert_eq!(idle.watched(), 2);
     off.set_policy(&both(100));
     endless.set_policy(&both(100));
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_eq!(events.len(), 2, "both have been silent for long");
     off.set_policy(&IdlePolicy::new());
     endless.set_policy(&IdlePolicy::new().both(None));
-    clock.advance(TICK * 100);
+    clock.advance_in_one_jump(TICK * 100);
     assert_eq!(events.len(), 2);
     endless.set_policy(&IdlePolicy::new().both(Duration::ZERO));
     for _ in 0..3 {
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
     }
     assert_eq!(events.len(), 5, "one report in each tick");
 }
@@ -209,7 +209,7 @@ fn durations_change_while_a_connection_is_watched() {
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let sooner = idle.watch(1, &both(10_000)).unwrap();
     let later = idle.watch(2, &both(500)).unwrap();
-    clock.advance(ms(300));
+    clock.advance_in_one_jump(ms(300));
     sooner.set_policy(&both(400));
     later.set_policy(&both(800));
     walk(&clock, 1);
@@ -249,7 +249,7 @@ fn a_new_connection_does_not_inherit_a_pause() {
     first.begin_pause();
     drop(first);
     let _second = idle.watch(2, &both(100)).unwrap();
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_eq!(events.take(), [(2, IdleKind::Both, true, 100)]);
 }
 
@@ -259,7 +259,7 @@ fn a_slow_writer_whose_bytes_flow_is_not_idle() {
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let watch = idle.watch(1, &IdlePolicy::new().writer(ms(300))).unwrap();
     for _ in 0..100 {
-        clock.advance(ms(200));
+        clock.advance_in_one_jump(ms(200));
         watch.record_write(); // one byte has gone out
     }
     assert_eq!(events.len(), 0);
@@ -292,18 +292,18 @@ fn a_connection_is_reported_at_its_age_and_after_each_grace_whatever_it_does() {
     idle.scale(0.0).unwrap(); // an age is no silence
     again.begin_pause();
     for _ in 0..9 {
-        clock.advance(ms(100));
+        clock.advance_in_one_jump(ms(100));
         once.touch();
     }
     assert_eq!(events.len(), 0);
-    clock.advance(ms(100));
+    clock.advance_in_one_jump(ms(100));
     assert_eq!(events.take(), [(1, IdleKind::Age, true, 1000), (2, IdleKind::Age, true, 1000)]);
-    clock.advance(ms(400));
+    clock.advance_in_one_jump(ms(400));
     again.end_pause();
     assert_eq!(events.len(), 0);
-    clock.advance(ms(100));
+    clock.advance_in_one_jump(ms(100));
     assert_eq!(events.take(), [(2, IdleKind::Age, false, 1500)]);
-    clock.advance(ms(500));
+    clock.advance_in_one_jump(ms(500));
     assert_eq!(events.take(), [(2, IdleKind::Age, false, 2000)]);
     drop((once, again));
     assert_conserved(&timer);
@@ -317,11 +317,11 @@ fn a_seat_begins_with_a_new_age() {
     let policy = IdlePolicy::new().max_age(ms(1000), None);
     let former = idle.watch(1, &policy).unwrap();
     let _neighbour = idle.watch(2, &IdlePolicy::new()).unwrap();
-    clock.advance(ms(700));
+    clock.advance_in_one_jump(ms(700));
     drop(former);
     let _next = idle.watch(3, &policy).unwrap();
-    clock.advance(ms(900));
+    clock.advance_in_one_jump(ms(900));
     assert_eq!(events.len(), 0);
-    clock.advance(ms(100));
+    clock.advance_in_one_jump(ms(100));
     assert_eq!(events.take(), [(3, IdleKind::Age, true, 1000)]);
 }

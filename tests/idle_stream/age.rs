@@ -14,7 +14,7 @@ fn a_busy_stream_fails_at_its_age_when_it_waits() {
         assert!(read(&mut stream, &alarm).is_pending());
         assert_moved(write(&mut far, &peer, b"!"), 1);
         assert_moved(read(&mut stream, &alarm), 1);
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
     }
     assert_moved(write(&mut far, &peer, b"!"), 1);
     assert_moved(read(&mut stream, &alarm), 1); // ready bytes come first
@@ -30,11 +30,11 @@ fn a_pause_protects_an_old_stream_for_the_grace() {
         let (mut stream, pauser) = streams.wrap_with_pauser(Script::default(), &policy).unwrap();
         let alarm = Alarm::new();
         let answering = pauser.pause();
-        clock.advance(10 * TICK);
+        clock.advance_in_one_jump(10 * TICK);
         assert!(read(&mut stream, &alarm).is_pending(), "it answers");
-        clock.advance(4 * TICK);
+        clock.advance_in_one_jump(4 * TICK);
         assert!(read(&mut stream, &alarm).is_pending());
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
         if is_cut {
             assert_idle(read(&mut stream, &alarm), IdleKind::Age, 15 * TICK);
         } else {
@@ -50,12 +50,12 @@ fn an_age_that_a_change_of_the_policy_brings_counts_from_there() {
     let (streams, _timer, clock) = streams();
     let (mut stream, _far) = pipe(&streams, 8, &IdlePolicy::new());
     let alarm = Alarm::new();
-    clock.advance(50 * TICK);
+    clock.advance_in_one_jump(50 * TICK);
     assert!(read(&mut stream, &alarm).is_pending());
     stream.watch().set_policy(&IdlePolicy::new().max_age(10 * TICK, None));
-    clock.advance(9 * TICK);
+    clock.advance_in_one_jump(9 * TICK);
     assert!(read(&mut stream, &alarm).is_pending());
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_eq!(alarm.wakes(), 1);
     assert_idle(read(&mut stream, &alarm), IdleKind::Age, 10 * TICK);
 }

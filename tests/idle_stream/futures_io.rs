@@ -30,11 +30,11 @@ fn each_call_that_moves_bytes_counts_and_fails_when_the_stream_is_idle() {
         let mut stream = streams.wrap(Script::moving([1, 1, 0]), &both(250)).unwrap();
         let alarm = Alarm::new();
         for moved in [1, 1, 0] {
-            clock.advance(2 * TICK);
+            clock.advance_in_one_jump(2 * TICK);
             assert_moved(call(&mut stream, &alarm), moved);
         }
         assert!(call(&mut stream, &alarm).is_pending());
-        clock.advance(TICK); // 3 ticks after the last byte
+        clock.advance_in_one_jump(TICK); // 3 ticks after the last byte
         assert_eq!(alarm.wakes(), 1, "{name}");
         assert_idle(call(&mut stream, &alarm), IdleKind::Both, 3 * TICK);
         assert_eq!(stream.into_inner().polls, [name; 5]);
@@ -47,7 +47,7 @@ fn a_flush_and_a_close_that_wait_fail() {
     let mut stream = streams.wrap(Script::default(), &both(250)).unwrap();
     let alarm = Alarm::new();
     assert!(AsyncWrite::poll_flush(Pin::new(&mut stream), &mut alarm.context()).is_pending());
-    clock.advance(3 * TICK);
+    clock.advance_in_one_jump(3 * TICK);
     let flushed = AsyncWrite::poll_flush(Pin::new(&mut stream), &mut alarm.context());
     assert_idle(flushed, IdleKind::Both, 3 * TICK);
     assert_idle(Pin::new(&mut stream).poll_close(&mut alarm.context()), IdleKind::Both, 3 * TICK);

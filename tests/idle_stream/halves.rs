@@ -19,7 +19,7 @@ fn a_report_wakes_and_fails_both_halves() {
     let (reading, writing) = (Alarm::new(), Alarm::new());
     assert!(read(&mut stream, &reading).is_pending());
     assert!(write(&mut stream, &writing, b"!").is_pending());
-    clock.advance(3 * TICK);
+    clock.advance_in_one_jump(3 * TICK);
     assert_eq!((reading.wakes(), writing.wakes()), (1, 1));
     assert_idle(read(&mut stream, &reading), IdleKind::Reader, 3 * TICK);
     assert_idle(write(&mut stream, &writing, b"!"), IdleKind::Reader, 3 * TICK);
@@ -35,7 +35,7 @@ fn the_latest_waker_is_woken_and_earlier_ones_are_dropped() {
         assert!(read(&mut stream, &second).is_pending());
         assert_eq!((first.clones(), second.clones()), (0, 1));
     }
-    clock.advance(3 * TICK);
+    clock.advance_in_one_jump(3 * TICK);
     assert_eq!((first.wakes(), second.wakes(), second.clones()), (0, 1, 0));
 }
 
@@ -56,7 +56,7 @@ fn a_drop_ends_the_watch_and_drops_the_wakers() {
         }
         assert_eq!((streams.watched(), alarm.clones()), (0, 0));
     }
-    clock.advance(3 * TICK);
+    clock.advance_in_one_jump(3 * TICK);
     assert_eq!(alarm.wakes(), 0);
 }
 
@@ -83,7 +83,7 @@ fn a_drop_during_the_report_drops_the_waker_at_once() {
         assert!(waits_with(&hooks.waker(), &mut stream));
         halves.lock().unwrap()[this] = Some(stream);
     }
-    clock.advance(3 * TICK);
+    clock.advance_in_one_jump(3 * TICK);
     assert_eq!(drops_in_wake.take(), [2], "the waker of the test, and its clone in the stream");
     assert_eq!(streams.watched(), 1);
 }
@@ -105,7 +105,7 @@ fn rule_05_a_waker_that_panics_hurts_no_other() {
     assert!(waits_with(&bad_wake.waker(), first));
     assert!(write(first, &alarm, b"!").is_pending());
     assert!(read(second, &alarm).is_pending());
-    clock.advance(3 * TICK);
+    clock.advance_in_one_jump(3 * TICK);
     assert_eq!(alarm.wakes(), 2);
     assert_idle(read(first, &alarm), IdleKind::Both, 3 * TICK);
 
@@ -135,7 +135,7 @@ fn both_tasks_of_a_split_stream_end() {
         let writing = runtime.spawn(async move { to.write_all(&[0; 9]).await.unwrap_err() });
         // The tasks begin to wait before the report, or after it.
         while !(reading.is_finished() && writing.is_finished()) {
-            clock.advance(TICK);
+            clock.advance_in_one_jump(TICK);
         }
         for task in [reading, writing] {
             assert_eq!(runtime.block_on(task).unwrap().kind(), ErrorKind::TimedOut);

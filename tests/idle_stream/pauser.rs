@@ -14,13 +14,13 @@ fn a_stream_is_not_idle_while_a_guard_of_its_pauser_lives() {
     let guards = [pauser.pause(), pauser.clone().pause()];
     drop(pauser);
     for guard in guards {
-        clock.advance(100 * TICK);
+        clock.advance_in_one_jump(100 * TICK);
         assert!(read(&mut stream, &alarm).is_pending());
         drop(guard);
     }
-    clock.advance(2 * TICK);
+    clock.advance_in_one_jump(2 * TICK);
     assert!(read(&mut stream, &alarm).is_pending());
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_idle(read(&mut stream, &alarm), IdleKind::Both, 3 * TICK);
     assert_eq!(alarm.wakes(), 1);
 }
@@ -34,5 +34,5 @@ fn a_pauser_outlives_its_stream_without_effect() {
     assert_eq!(streams.watched(), 1);
     drop((guard, pauser));
     assert_eq!(streams.watched(), 0);
-    clock.advance(100 * TICK);
+    clock.advance_in_one_jump(100 * TICK);
 }

@@ -13,7 +13,7 @@ fn a_stream_works_on_without_timeouts_when_its_timer_is_stopped() {
     let (alarm, peer) = (Alarm::new(), Alarm::new());
     assert!(read(&mut stream, &alarm).is_pending());
     assert_eq!(timer.stop().unwrap().len(), 0);
-    clock.advance(10 * TICK);
+    clock.advance_in_one_jump(10 * TICK);
     assert!(read(&mut stream, &alarm).is_pending());
     assert_eq!((alarm.wakes(), streams.watched()), (0, 0));
     assert_moved(write(&mut far, &peer, b"hello"), 5);
@@ -25,7 +25,7 @@ fn a_stream_works_on_without_timeouts_when_its_timer_is_stopped() {
 fn a_failure_that_was_reported_before_a_stop_stays() {
     let (streams, timer, clock) = streams();
     let (mut stream, _far) = pipe(&streams, 8, &reader(250));
-    clock.advance(3 * TICK);
+    clock.advance_in_one_jump(3 * TICK);
     timer.stop().unwrap();
     assert_idle(read(&mut stream, &Alarm::new()), IdleKind::Reader, 3 * TICK);
 }

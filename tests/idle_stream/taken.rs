@@ -27,14 +27,14 @@ fn a_peer_that_takes_bytes_is_not_idle_and_one_that_stops_is() {
         stream.get_mut().untaken = Some(1000);
         assert!(write(&mut stream, &alarm, &[0; 9]).is_pending());
         for taken in 1..50 {
-            clock.advance(3 * TICK);
+            clock.advance_in_one_jump(3 * TICK);
             assert!(alarm.wakes() > 0, "{kind:?}");
             stream.get_mut().untaken = Some(1000 - taken);
             assert!(write(&mut stream, &alarm, &[0; 9]).is_pending(), "{kind:?}");
         }
-        clock.advance(2 * TICK);
+        clock.advance_in_one_jump(2 * TICK);
         assert!(write(&mut stream, &alarm, &[0; 9]).is_pending(), "{kind:?}");
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
         assert_idle(write(&mut stream, &alarm, &[0; 9]), kind, 3 * TICK);
     }
 }
@@ -48,10 +48,10 @@ fn a_read_that_waits_learns_of_bytes_that_were_taken() {
         for untaken in [40, 30, 0] {
             stream.get_mut().untaken = Some(untaken);
             assert!(read(&mut stream, &alarm).is_pending());
-            clock.advance(3 * TICK);
+            clock.advance_in_one_jump(3 * TICK);
             assert!(read(&mut stream, &alarm).is_pending(), "{kind:?}");
         }
-        clock.advance(3 * TICK);
+        clock.advance_in_one_jump(3 * TICK);
         assert_idle(read(&mut stream, &alarm), kind, 3 * TICK);
     }
 }
@@ -64,9 +64,9 @@ fn a_write_that_fills_up_again_what_was_taken_hides_no_progress() {
     let alarm = Alarm::new();
     stream.get_mut().untaken = Some(1000);
     for _ in 0..10 {
-        clock.advance(3 * TICK);
+        clock.advance_in_one_jump(3 * TICK);
         assert!(write(&mut stream, &alarm, &[0; 9]).is_pending());
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
         stream.get_mut().results.push_back(Ok(9));
         assert_moved(write(&mut stream, &alarm, &[0; 9]), 9);
         assert!(write(&mut stream, &alarm, &[0; 9]).is_pending());
@@ -82,7 +82,7 @@ fn a_peer_that_has_taken_all_is_idle_on_time() {
         assert_moved(write(&mut stream, &alarm, &[0; 9]), 9);
         stream.get_mut().untaken = untaken;
         assert!(read(&mut stream, &alarm).is_pending());
-        clock.advance(3 * TICK);
+        clock.advance_in_one_jump(3 * TICK);
         assert_idle(read(&mut stream, &alarm), IdleKind::Both, 3 * TICK);
     }
 }
@@ -96,7 +96,7 @@ fn bytes_that_are_taken_are_no_reads() {
     let alarm = Alarm::new();
     stream.get_mut().untaken = Some(40);
     assert!(read(&mut stream, &alarm).is_pending());
-    clock.advance(3 * TICK);
+    clock.advance_in_one_jump(3 * TICK);
     assert_idle(read(&mut stream, &alarm), IdleKind::Reader, 3 * TICK);
 }
 
@@ -116,7 +116,7 @@ async fn a_slow_reader_of_a_socket_is_not_idle_and_one_that_stops_is() {
             while stream.get_ref().untaken() == before {
                 assert!(far.read(&mut [0; 4096]).unwrap() > 0);
             }
-            clock.advance(3 * TICK);
+            clock.advance_in_one_jump(3 * TICK);
             match write(&mut stream, &alarm, &[0; 64 * 1024]) {
                 Poll::Pending => hidden += 1,
                 Poll::Ready(written) => {
@@ -127,7 +127,7 @@ async fn a_slow_reader_of_a_socket_is_not_idle_and_one_that_stops_is() {
         }
         // What is under way may still arrive. Then nothing moves any more.
         loop {
-            clock.advance(3 * TICK);
+            clock.advance_in_one_jump(3 * TICK);
             match write(&mut stream, &alarm, &[0; 64 * 1024]) {
                 Poll::Pending => {}
                 Poll::Ready(Ok(_)) => fill(&mut stream, &alarm).await,

@@ -97,13 +97,13 @@ impl Player {
                 }
             }
             Op::Guard(pick, disarm) => self.guard(*pick, *disarm),
-            Op::Advance(by) => self.clock.advance(Duration::from_nanos(*by)),
+            Op::Advance(by) => self.clock.advance_in_one_jump(Duration::from_nanos(*by)),
             Op::RunHeld(pick) => {
                 if let Some((number, job)) = world.take_held(*pick) {
                     world.see(Event::HeldJob(number));
                     job.run();
                     // A series may have to make up for what it has missed.
-                    self.clock.advance(Duration::ZERO);
+                    self.clock.advance_in_one_jump(Duration::ZERO);
                 }
             }
             Op::DropHeld(pick) => {

@@ -105,7 +105,7 @@ fn rule_05_a_panic_of_a_clock_that_moves_in_jumps_is_contained() {
     let ran = Record::new();
     timer.new_timeout(ran.note(()), TICK).unwrap();
     clock.1.bad.store(true, SeqCst);
-    clock.0.advance(TICK);
+    clock.0.advance_in_one_jump(TICK);
     eventually("it runs without another jump", || ran.len() == 1);
     assert_eq!(timer.metrics().panicked, 1);
     assert_unhurt(&timer, &clock.0);
@@ -243,7 +243,7 @@ fn rule_05_a_clock_that_panics_after_a_run_ends_only_what_counts_from_there() {
             let at = Record::new();
             let task = GoesOn { clock: clock.clone(), at: at.clone() };
             let timeout = repeats(&timer, task);
-            (0..20).for_each(|_| clock.clock.advance_through(TICK));
+            (0..20).for_each(|_| clock.clock.advance(TICK));
             let runs = if name.contains("rate") { 20 } else { 1 };
             let due = (1..=runs).map(|n| TICK * n).collect::<Vec<_>>();
             assert_eq!(at.take(), due, "{name}, on a pool: {on_a_pool}");
@@ -265,7 +265,7 @@ fn rule_05_a_reset_whose_clock_panics_wakes_the_task() {
     let name = "panics-resets";
     let clock = Failing::on(name);
     let timer = HashedWheelTimer::builder().clock(clock.clone()).build().unwrap();
-    clock.clock.advance(TICK);
+    clock.clock.advance_in_one_jump(TICK);
     let (task, mut sleep) = (Alarm::new(), timer.sleep(TICK * 100));
     assert!(task.poll(&mut sleep).is_pending());
     clock.fail(1);

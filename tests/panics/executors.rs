@@ -21,7 +21,7 @@ fn rule_05_a_panic_in_an_executor_is_contained() {
     let told = Record::new();
     let bad = timer.new_timeout(BadCancel(told.clone()), TICK).unwrap();
     timer.new_timeout(with_a_bomb(), TICK).unwrap();
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert!(bad.is_cancelled());
     let metrics = timer.metrics();
     // The executor twice, a task that was told of its cancel, and one that was dropped.
@@ -39,7 +39,7 @@ fn rule_05_a_panic_in_the_callback_for_refused_jobs_is_contained() {
     let builder = HashedWheelTimer::builder().executor(bad_for(0)).on_refusal(callback);
     let (timer, clock) = manual_with(builder);
     let bad = timer.new_timeout(with_a_bomb(), TICK).unwrap();
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert!(bad.is_cancelled());
     assert_eq!((timer.metrics().panicked, timer.metrics().abandoned), (2, 1));
     assert_unhurt(&timer, &clock);

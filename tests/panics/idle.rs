@@ -92,7 +92,7 @@ fn rule_05_a_panic_in_an_idle_callback_is_contained() {
     });
     let policy = IdlePolicy::new().both(TICK);
     let watches = [1, 2].map(|id| idle.watch(id, &policy).unwrap());
-    (0..3).for_each(|_| clock.advance(TICK));
+    (0..3).for_each(|_| clock.advance_in_one_jump(TICK));
     assert!(idle.panicked() >= 1 && calls.len() as u64 == idle.panicked());
     assert_eq!((idle.watched(), timer.metrics().panicked), (2, 0), "they are watched on");
     drop(watches);
@@ -105,7 +105,7 @@ fn rule_05_a_panic_in_the_drop_of_a_watched_connection_is_contained() {
     let idle = IdleTimeouts::new(&timer, |_: &mut Bomb, _| Answer::StopWatching);
     let policy = IdlePolicy::new().both(TICK);
     let reported = [(); 2].map(|()| idle.watch(Bomb::armed(), &policy).unwrap());
-    (0..3).for_each(|_| clock.advance(TICK));
+    (0..3).for_each(|_| clock.advance_in_one_jump(TICK));
     assert_eq!((idle.watched(), timer.metrics().panicked), (0, 0));
     drop(reported);
     let watch = idle.watch(Bomb::armed(), &policy).unwrap();

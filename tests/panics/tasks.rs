@@ -18,7 +18,7 @@ fn rule_05_a_panic_in_a_run_is_contained() {
     let bad = timer.new_timeout(|| panic!("a bad task"), TICK).unwrap();
     let series = timer.new_periodic(bad_task, Period::fixed_rate(TICK)).unwrap();
     timer.new_timeout(ran.note("the same tick"), TICK).unwrap();
-    clock.advance(TICK * 3);
+    clock.advance_in_one_jump(TICK * 3);
     assert_eq!(ran.take(), ["the same tick"]);
     assert!(bad.is_expired() && series.is_expired(), "and a series ends");
     assert_eq!((timer.metrics().panicked, timer.metrics().expired), (2, 3));
@@ -55,7 +55,7 @@ fn rule_05_a_panic_in_the_drop_of_captures_after_a_run_is_contained() {
         record.push("ran");
     };
     timer.new_timeout(task, TICK).unwrap();
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_eq!((ran.take(), timer.metrics().panicked), (vec!["ran"], 1));
     assert_unhurt(&timer, &clock);
 }
@@ -81,7 +81,7 @@ fn rule_05_a_panic_in_the_drop_of_an_abandoned_task_is_contained() {
     };
     let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(executor));
     let timeout = timer.new_timeout(with_a_bomb(), TICK).unwrap();
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert!(timeout.is_cancelled());
     assert_eq!((timer.metrics().panicked, timer.metrics().abandoned), (1, 1));
     assert_unhurt(&timer, &clock);
@@ -101,14 +101,14 @@ fn rule_05_a_panic_in_the_drop_of_a_task_given_back_is_the_callers() {
     assert!(catch_unwind(AssertUnwindSafe(|| drop(returned.pop()))).is_err());
     assert_eq!((timer.pending_timeouts(), timer.metrics().returned), (0, 1));
     assert_conserved(&timer);
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
 }
 
 #[test]
 fn rule_05_a_panic_in_the_drop_of_a_panic_payload_is_contained() {
     let (timer, clock) = manual();
     timer.new_timeout(|| panic_any(Bomb::armed()), TICK).unwrap();
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert_eq!(timer.metrics().panicked, 1);
     assert_unhurt(&timer, &clock);
 }
@@ -130,7 +130,7 @@ fn rule_05_a_panic_in_the_drop_of_a_task_cancelled_during_its_run_is_contained()
     }
     let (timer, clock) = manual();
     let timeout = timer.new_timeout(Lasting, TICK).unwrap();
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     assert!(timeout.is_cancelled());
     assert_eq!(timer.metrics().panicked, 1);
     assert_unhurt(&timer, &clock);

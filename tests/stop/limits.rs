@@ -206,7 +206,7 @@ fn rule_09_a_stop_with_a_limit_does_not_wait_for_thread_locals_of_the_worker() {
     let lingers = Lingers(gate, dropped.clone());
     let store = move || STORED.with(|stored| *stored.borrow_mut() = Some(lingers));
     timer.new_timeout(store, ms(100)).unwrap();
-    clock.advance(ms(100));
+    clock.advance_in_one_jump(ms(100));
     assert_eq!(timer.stop_timeout(Duration::from_secs(3600)).unwrap().len(), 0);
     assert!(!dropped.load(SeqCst), "it waits");
     let later = std::thread::spawn(move || {

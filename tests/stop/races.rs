@@ -75,7 +75,7 @@ fn rule_09_stop_inside_a_task_is_an_error() {
         record.push(handle.stop_timeout(ms(1)).map(drop));
     };
     timer.new_timeout(task, ms(100)).unwrap();
-    clock.advance(ms(100));
+    clock.advance_in_one_jump(ms(100));
     let results = results.take();
     assert_eq!(results.len(), 2);
     assert!(results.iter().all(|r| matches!(r, Err(StopError::FromWorker))), "{results:?}");
@@ -91,7 +91,7 @@ fn rule_01_a_timeout_due_later_in_the_pass_of_a_stop_is_returned_and_not_run() {
     let ran = Record::new();
     let next = timer.new_timeout(ran.note("next"), ms(100)).unwrap();
     let (stopped, moved) = std::thread::scope(|scope| {
-        scope.spawn(|| clock.advance(ms(100)));
+        scope.spawn(|| clock.advance_in_one_jump(ms(100)));
         gate.wait();
         let answers = (timer.stop_timeout(ms(1)), next.reschedule(ms(100)));
         gate.open();

@@ -36,7 +36,7 @@ fn threads_that_come_and_go(end: End) {
         handles.push(timer.new_timeout(ran.note(n), delay).unwrap());
         if n % 300 == 0 {
             timer.new_timeout(|| (), Duration::ZERO).unwrap();
-            clock.advance(TICK); // what this thread's heap has is filed
+            clock.advance_in_one_jump(TICK); // what this thread's heap has is filed
         }
     });
     let handles = handles.take();
@@ -44,14 +44,14 @@ fn threads_that_come_and_go(end: End) {
     assert_eq!(pending, THREADS);
     let mut ended: Vec<usize> = match end {
         End::Runs => {
-            (0..60).for_each(|_| clock.advance(TICK));
+            (0..60).for_each(|_| clock.advance_in_one_jump(TICK));
             assert!(handles.iter().all(|handle| handle.is_expired() && !handle.cancel()));
             ran.take()
         }
         End::Cancelled => {
             assert!(handles.iter().all(Timeout::cancel));
             assert!(handles.iter().all(|handle| handle.is_cancelled() && !handle.cancel()));
-            (0..60).for_each(|_| clock.advance(TICK));
+            (0..60).for_each(|_| clock.advance_in_one_jump(TICK));
             assert_eq!(ran.len(), 0);
             (0..THREADS).collect()
         }
@@ -109,7 +109,7 @@ fn rule_01_a_timeout_outlives_its_thread() {
         assert!(cancelled.cancel());
         let seen: Vec<_> = (0..60)
             .flat_map(|_| {
-                clock.advance(TICK);
+                clock.advance_in_one_jump(TICK);
                 ran.take()
             })
             .collect();
@@ -145,11 +145,11 @@ fn rule_01_threads_can_end_while_others_cancel_and_move_their_timeouts() {
                 moved += usize::from(timeout.reschedule(ms(n as u64 % 50)).is_ok());
             }
             if n % 10 == 0 {
-                clock.advance(ms(1));
+                clock.advance_in_one_jump(ms(1));
             }
         }
     });
-    (0..200).for_each(|_| clock.advance(ms(1)));
+    (0..200).for_each(|_| clock.advance_in_one_jump(ms(1)));
     let metrics = timer.metrics();
     assert_eq!(ran.load(SeqCst) + cancelled, 200_000, "{metrics:?}");
     assert_eq!((metrics.cancelled as usize, metrics.rescheduled as usize), (cancelled, moved));
@@ -173,7 +173,7 @@ fn rule_01_timeouts_of_ended_threads_stay_counted() {
                 });
             }
         });
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
         let metrics = timer.metrics();
         let counts = (metrics.scheduled, metrics.cancelled, metrics.rescheduled, metrics.expired);
         assert_eq!(counts, (wave * 80, wave * 24, wave * 16, wave * 40));

@@ -62,13 +62,13 @@ fn rule_01_a_thread_can_schedule_while_its_thread_locals_are_destroyed() {
             }
         };
         at_the_end_of_a_thread(&timer, register_first, end);
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
         let mut seen = ran.take();
         seen.sort_unstable();
         assert!(seen.into_iter().eq(0..200));
         let kept: Timeout = kept.take().remove(0);
         kept.reschedule(TICK).unwrap();
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
         assert_eq!(ran.take(), [1000]);
         assert_eq!(timer.pending_timeouts(), 1);
         assert_conserved(&timer);
@@ -89,7 +89,7 @@ fn rule_01_handles_work_while_thread_locals_are_destroyed() {
             drop((dropped, guard));
         };
         at_the_end_of_a_thread(&timer, register_first, end);
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
         assert_eq!(ran.take(), [1]);
         assert_eq!((timer.pending_timeouts(), timer.metrics().cancelled), (2, 2));
         assert_conserved(&timer);
@@ -120,7 +120,7 @@ fn rule_01_a_task_can_schedule_in_its_drop_while_thread_locals_are_destroyed() {
         let guard = timer.new_timeout(move || drop(heir), HOUR).unwrap().cancel_on_drop();
         at_the_end_of_a_thread(&timer, register_first, move || drop(guard));
         assert_eq!(ran.take(), ["scheduled"]);
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
         assert_eq!(ran.take(), ["the heir"]);
         assert_conserved(&timer);
     }

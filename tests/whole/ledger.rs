@@ -264,7 +264,7 @@ impl TimerTask for Tracked {
         let ledger = &world.ledgers[entry.timer];
         match entry.task {
             Task::Works(much) => env::work(much),
-            Task::MovesClock => world.clock.advance(ledger.ring.tick),
+            Task::MovesClock => world.clock.advance_in_one_jump(ledger.ring.tick),
             Task::Schedules => {
                 let delay = ledger.ring.tick * self.random.below(4) as u32;
                 drop(schedule(&world, &mut self.random, entry.timer, Task::Once, delay));

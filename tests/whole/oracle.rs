@@ -35,7 +35,7 @@ pub fn check(world: &World) {
                 let running = || check_running(world, number, ledger, &timer);
                 check_at_rest(world, &timer, running).unwrap_or_else(complain);
                 if !world.size.rogue && check_memory(ledger, &timer).is_err() {
-                    world.clock.advance(RELEASED_WITHIN);
+                    world.clock.advance_in_one_jump(RELEASED_WITHIN);
                     let memory = || running().and_then(|()| check_memory(ledger, &timer));
                     check_at_rest(world, &timer, memory).unwrap_or_else(complain);
                 }

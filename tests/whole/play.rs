@@ -63,7 +63,7 @@ impl World {
             managers.push(Leaf::new(Some(Managers::new(&timer))));
             timers.push(Leaf::new(Some(timer)));
             ledgers.push(Ledger::new(ring, start, limit));
-            clock.advance(ring.tick / 3);
+            clock.advance_in_one_jump(ring.tick / 3);
         }
         let elapsed = clock.elapsed();
         let base = clock.now() - elapsed;
@@ -106,9 +106,9 @@ impl World {
     /// wait for the jobs of executors, which some programs keep.
     pub fn advance(&self, by: Duration) {
         match by.as_micros() % 3 {
-            1 if !self.size.rogue => self.clock.advance_through(by),
+            1 if !self.size.rogue => self.clock.advance(by),
             2 if !self.size.rogue => _ = self.clock.advance_to_next(),
-            _ => self.clock.advance(by),
+            _ => self.clock.advance_in_one_jump(by),
         }
     }
 
@@ -603,7 +603,7 @@ pub fn play(world: &Arc<World>) {
         rogue::calm(world);
         join_brief(world); // which the last calls have started
         world.collect();
-        world.clock.advance(Duration::from_millis(200)); // so that each worker reads its clock again
+        world.clock.advance_in_one_jump(Duration::from_millis(200)); // so that each worker reads its clock again
         oracle::check(world);
     }
     let handles = std::mem::take(&mut *world.given.lock().unwrap());

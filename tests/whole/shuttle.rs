@@ -85,7 +85,7 @@ fn producer(timer: &HashedWheelTimer, clock: &ManualClock, ends: &Arc<Ends>) -> 
             }
             2 if !held.is_empty() => _ = held[pick(&held)].reschedule(delay),
             3 if !held.is_empty() => held.push(held[pick(&held)].clone()),
-            4 => clock.advance(delay),
+            4 => clock.advance_in_one_jump(delay),
             _ => {
                 let more_runs = thread_rng().gen_range(0..3);
                 let task = Tracked { ends: ends.clone(), more_runs, has_run: false };

@@ -309,7 +309,7 @@ fn history(seen: &Arc<Seen>) {
     let mut bytes = 0..BYTES;
     while world.running.load(SeqCst) > 0 {
         bytes.next().into_iter().for_each(|_| world.far_end());
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
         thread::yield_now();
     }
     tasks.into_iter().for_each(|task| task.join().expect("no panic"));

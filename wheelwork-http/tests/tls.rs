@@ -83,10 +83,10 @@ async fn shake_hands(socket: TcpStream) -> TlsStream<TcpStream> {
 fn a_handshake_that_does_not_begin_is_closed() {
     on_a_runtime(async {
         let (clock, server, mut socket) = tls_server().await;
-        clock.advance(7 * SECOND - Duration::from_millis(1));
+        clock.advance_in_one_jump(7 * SECOND - Duration::from_millis(1));
         settle().await;
         assert_eq!(server.connections(), 1);
-        clock.advance(SECOND);
+        clock.advance_in_one_jump(SECOND);
         assert_eq!(socket.read(&mut [0; 9]).await.unwrap(), 0);
         assert_eq!(server.cuts(Limit::Handshake), 1);
     });
@@ -96,10 +96,10 @@ fn a_handshake_that_does_not_begin_is_closed() {
 fn the_first_byte_must_come_within_the_limit_of_the_handshake() {
     on_a_runtime(async {
         let (clock, server, socket) = tls_server().await;
-        clock.advance(6 * SECOND);
+        clock.advance_in_one_jump(6 * SECOND);
         let mut client = shake_hands(socket).await;
         settle().await;
-        clock.advance(SECOND);
+        clock.advance_in_one_jump(SECOND);
         assert!(!matches!(client.read(&mut [0; 9]).await, Ok(1..)));
         assert_eq!(server.cuts(Limit::Handshake), 1);
     });
@@ -109,7 +109,7 @@ fn the_first_byte_must_come_within_the_limit_of_the_handshake() {
 fn requests_over_tls_are_answered_and_an_idle_connection_is_closed() {
     on_a_runtime(async {
         let (clock, server, socket) = tls_server().await;
-        clock.advance(6 * SECOND);
+        clock.advance_in_one_jump(6 * SECOND);
         let mut client = shake_hands(socket).await;
         for _ in 0..3 {
             client.write_all(GET).await.unwrap();
@@ -117,10 +117,10 @@ fn requests_over_tls_are_answered_and_an_idle_connection_is_closed() {
             let read = client.read(&mut answer).await.unwrap();
             assert!(answer[..read].ends_with(b"hello"));
             settle().await;
-            clock.advance(39 * SECOND);
+            clock.advance_in_one_jump(39 * SECOND);
             settle().await;
         }
-        clock.advance(SECOND);
+        clock.advance_in_one_jump(SECOND);
         assert_eq!(client.read(&mut [0; 9]).await.unwrap(), 0, "with close_notify");
         assert_eq!(server.cuts(Limit::Idle), 1);
     });
@@ -141,12 +141,12 @@ fn a_slow_client_over_tls_is_spared() {
         for _ in 0..30 {
             client.read_exact(&mut [0; RECORD]).await.unwrap();
             settle().await;
-            clock.advance(16 * SECOND);
+            clock.advance_in_one_jump(16 * SECOND);
             settle().await;
             assert_eq!(Limit::EVERY.map(|limit| server.cuts(limit)), [0; Limit::EVERY.len()]);
         }
         while server.cuts(Limit::Response) + server.cuts(Limit::ResponseRate) == 0 {
-            clock.advance(16 * SECOND); // it has stopped
+            clock.advance_in_one_jump(16 * SECOND); // it has stopped
             settle().await;
         }
     });
@@ -164,7 +164,7 @@ fn a_unix_socket_has_the_same_limits() {
         let read = client.read(&mut answer).await.unwrap();
         assert!(answer[..read].ends_with(b"hello"));
         settle().await;
-        clock.advance(40 * SECOND);
+        clock.advance_in_one_jump(40 * SECOND);
         assert_eq!(client.read(&mut answer).await.unwrap(), 0);
         assert_eq!(server.cuts(Limit::Idle), 1);
     });

@@ -66,7 +66,7 @@ async fn run() -> Result<()> {
     let silent_from = timer.now();
     let closing = tokio::spawn(async move { connection.closed().await });
     while !(closing.is_finished() && serving.is_finished()) {
-        clock.advance(Duration::from_millis(100));
+        clock.advance_in_one_jump(Duration::from_millis(100));
         tokio::task::yield_now().await;
     }
     assert!(timer.now() - silent_from >= IDLE);

@@ -134,7 +134,7 @@ async fn watch_a_sleep(port: u16) {
     let task = tracing::trace_span!(target: "tokio::task", "runtime.spawn", kind = "task");
     let waiting = tokio::spawn(sleep.instrument(task));
     tokio::task::yield_now().await; // its first poll
-    clock.advance(Duration::from_millis(2500));
+    clock.advance_in_one_jump(Duration::from_millis(2500));
     waiting.await.expect("no panic");
     until(&mut console, &mut updates, |console| console.polls(id) == Some((2, true))).await;
     until(&mut console, &mut updates, |console| console.is_dropped(id)).await;

@@ -25,7 +25,7 @@ fn a_task_that_panics_is_an_event() {
     let events = Events::of_this_process();
     let (timer, clock) = timer_named("panics", HashedWheelTimer::builder());
     timer.new_timeout(|| panic!("a bad task"), TICK).expect("a timeout");
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     let seen = seen(&events, "panics");
     assert_eq!(seen.len(), 1, "{seen:?}");
     assert!(seen[0].0.starts_with("panics: the task of Run"), "{seen:?}");
@@ -39,7 +39,7 @@ fn refused_jobs_are_summed_up_once_in_a_second() {
     let (timer, clock) = timer_named("jobs", builder);
     let refuse = |count: usize| {
         (0..count).for_each(|_| drop(timer.new_timeout(|| (), TICK).expect("a timeout")));
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
     };
     refuse(3);
     let first = ("jobs: the executor refused 3 jobs".to_owned(), vec![("jobs", "3".to_owned())]);
@@ -47,7 +47,7 @@ fn refused_jobs_are_summed_up_once_in_a_second() {
     refuse(2);
     refuse(2);
     assert_eq!(seen(&events, "jobs").len(), 1, "less than a second has passed");
-    clock.advance(SECOND);
+    clock.advance_in_one_jump(SECOND);
     assert_eq!(seen(&events, "jobs")[1].1, [("jobs", "4".to_owned())]);
     timer.stop().expect("a stop");
     assert_eq!(seen(&events, "jobs").len(), 2, "nothing was left to report");
@@ -60,7 +60,7 @@ fn the_end_of_the_timer_reports_the_rest() {
     let (timer, clock) = timer_named("rest", builder);
     (0..2).for_each(|_| {
         timer.new_timeout(|| (), TICK).expect("a timeout");
-        clock.advance(TICK);
+        clock.advance_in_one_jump(TICK);
     });
     assert_eq!(seen(&events, "rest").len(), 1);
     timer.stop().expect("a stop");
@@ -74,7 +74,7 @@ fn timeouts_refused_at_the_limit_are_an_event() {
     let (timer, clock) = timer_named("limit", builder);
     timer.new_timeout(|| (), TICK).expect("a timeout");
     (0..4).for_each(|_| assert!(timer.new_timeout(|| (), TICK).is_err()));
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     let fields: Vec<_> = seen(&events, "limit").into_iter().map(|(_, fields)| fields).collect();
     assert_eq!(fields, [[("timeouts", "4".to_owned())]]);
 }
@@ -84,10 +84,10 @@ fn a_timeout_that_runs_late_is_an_event() {
     let events = Events::of_this_process();
     let (timer, clock) = timer_named("late", HashedWheelTimer::builder());
     timer.new_timeout(|| (), TICK).expect("a timeout");
-    clock.advance(10 * TICK); // nine ticks late
+    clock.advance_in_one_jump(10 * TICK); // nine ticks late
     assert_eq!(seen(&events, "late"), []);
     timer.new_timeout(|| (), TICK).expect("a timeout");
-    clock.advance(41 * TICK);
+    clock.advance_in_one_jump(41 * TICK);
     let message = "late: a timeout ran 4s after its deadline: expected at most a tick of 100ms";
     assert_eq!(seen(&events, "late"), [(message.to_owned(), vec![("late_ms", "4000".to_owned())])]);
 }
@@ -101,7 +101,7 @@ fn a_backlog_is_an_event() {
         let ticks = if n % 20 == 0 { 1 } else { 100 + n % 500 };
         drop(timer.new_timeout(|| (), TICK * ticks).expect("a timeout"));
     }
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     timer.stop().expect("a stop");
     let sum: u64 = seen(&events, "backlog")
         .iter()
@@ -119,7 +119,7 @@ fn ordinary_timeouts_are_no_event() {
     let (timer, clock) = timer_named("ordinary", HashedWheelTimer::builder());
     let timeouts = [1, 2, 3].map(|n| timer.new_timeout(|| (), n * TICK).expect("a timeout"));
     assert!(timeouts[2].cancel());
-    (0..20).for_each(|_| clock.advance(TICK));
+    (0..20).for_each(|_| clock.advance_in_one_jump(TICK));
     timer.new_timeout(|| (), TICK).expect("a timeout");
     assert_eq!(timer.stop().expect("a stop").len(), 1);
     assert_eq!(seen(&events, "ordinary"), []);

@@ -28,8 +28,8 @@ fn eventful(name: &str) -> (HashedWheelTimer, ManualClock) {
     assert!(timer.new_timeout(|| (), TICK).is_err(), "the limit");
     kept[0].reschedule(10 * TICK).expect("pending");
     assert!(kept[1].cancel());
-    (0..8).for_each(|_| clock.advance(TICK));
-    clock.advance(40 * TICK); // late
+    (0..8).for_each(|_| clock.advance_in_one_jump(TICK));
+    clock.advance_in_one_jump(40 * TICK); // late
     (timer, clock)
 }
 
@@ -77,7 +77,7 @@ fn the_histogram_has_each_lateness_once_however_often_it_is_published() {
     let exporter = Exporter::start();
     let (timer, clock) = eventful("lateness");
     (0..3).for_each(|_| timer.publish_metrics());
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     timer.stop().expect("a stop");
     timer.publish_metrics();
     let (scrape, lateness) = (exporter.scrape(), timer.metrics().lateness);
@@ -120,7 +120,7 @@ fn a_scrape_has_every_count_of_the_idle_manager() {
     });
     let policy = IdlePolicy::new().both(TICK);
     let watches = [false, true].map(|bad| idle.watch(bad, &policy).expect("a watch"));
-    clock.advance(TICK);
+    clock.advance_in_one_jump(TICK);
     idle.publish_metrics("clients");
     let scrape = exporter.scrape();
     let labels = [("timer", "connections"), ("manager", "clients")];

@@ -18,7 +18,7 @@ async fn is_served(world: &World, first: impl AsRef<[u8]>, rest: impl AsRef<[u8]
     }
     // No task of the server runs between these.
     client.send_at_once(rest);
-    world.clock.advance(90 * SECOND);
+    world.clock.advance_in_one_jump(90 * SECOND);
     settle().await;
     assert_eq!(world.cuts(), []);
     client
@@ -60,7 +60,7 @@ fn a_client_that_has_answered_a_ping_meanwhile_is_served() {
         let ping = parse(&client.received());
         assert_eq!(kinds(&ping), [PING]);
         client.send_at_once(frame(PING, ACK, 0, &ping[0].payload));
-        world.clock.advance(90 * SECOND);
+        world.clock.advance_in_one_jump(90 * SECOND);
         settle().await;
         assert_eq!(world.cuts(), []);
         assert!(!client.is_closed().await);
@@ -73,7 +73,7 @@ fn a_client_that_has_read_meanwhile_is_served() {
         let mut client = world.connect().await;
         client.send("GET /huge HTTP/1.1\r\nhost: server\r\n\r\n").await;
         assert!(!client.received().is_empty());
-        world.clock.advance(90 * SECOND);
+        world.clock.advance_in_one_jump(90 * SECOND);
         settle().await;
         assert_eq!(world.cuts(), []);
     });
@@ -88,7 +88,7 @@ fn a_client_that_has_sent_nothing_meanwhile_is_cut() {
             if !first.is_empty() {
                 client.send(first).await;
             }
-            world.clock.advance(90 * SECOND);
+            world.clock.advance_in_one_jump(90 * SECOND);
             settle().await;
             assert_eq!(world.cuts().len(), 1, "{first:?}");
             assert!(client.is_closed().await);

@@ -100,7 +100,7 @@ impl World {
     /// Moves the clock, and lets all tasks act.
     pub(crate) async fn pass(&self, time: Duration) {
         settle().await;
-        self.clock.advance(time);
+        self.clock.advance_in_one_jump(time);
         settle().await;
     }
 

@@ -33,9 +33,9 @@ fn the_header_limit_of_hyper_follows_the_clock_of_the_timer() {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(HALF_A_HEADER).await.unwrap();
         armed(&timer, 1).await;
-        clock.advance(LIMITS.header - NANO);
+        clock.advance_in_one_jump(LIMITS.header - NANO);
         assert_eq!(timer.metrics().expired, 0);
-        clock.advance(NANO);
+        clock.advance_in_one_jump(NANO);
         assert_eq!(stream.read(&mut [0; 64]).await.unwrap(), 0, "the server closes it");
     });
 }
@@ -46,9 +46,9 @@ fn the_request_limit_follows_the_clock_of_the_timer() {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(GET).await.unwrap();
         armed(&timer, 1).await;
-        clock.advance(LIMITS.request - NANO);
+        clock.advance_in_one_jump(LIMITS.request - NANO);
         assert_eq!(timer.metrics().expired, 0);
-        clock.advance(NANO);
+        clock.advance_in_one_jump(NANO);
         let mut answer = [0; 12];
         stream.read_exact(&mut answer).await.unwrap();
         assert_eq!(answer, *b"HTTP/1.1 503");
@@ -60,7 +60,7 @@ fn the_idle_limit_follows_the_clock_of_the_timer() {
     on_a_manual_clock(async |_, clock, address| {
         let mut silent = TcpStream::connect(address).await.unwrap();
         accepted(address).await;
-        clock.advance(LIMITS.idle);
+        clock.advance_in_one_jump(LIMITS.idle);
         assert_eq!(silent.read(&mut [0; 64]).await.unwrap(), 0, "the server closes it");
     });
 }
@@ -82,7 +82,7 @@ fn the_pings_of_the_client_follow_the_clock_of_the_timer() {
         for wait in [limits.ping, limits.pong] {
             armed(&timer, 2).await; // the other one is the pool's
             assert!(!asked.is_finished());
-            clock.advance(wait);
+            clock.advance_in_one_jump(wait);
         }
         let failed: Error = asked.await.unwrap().unwrap_err();
         assert!(!failed.is_connect(), "{failed:?}");

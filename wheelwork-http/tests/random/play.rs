@@ -64,7 +64,7 @@ pub(crate) fn play(random: &mut Random) {
         for at in moments {
             let is_stalled = times.is_stalled(at);
             if !(is_stalled && times.is_stopped) {
-                clock.advance(Duration::from_millis(at - now));
+                clock.advance_in_one_jump(Duration::from_millis(at - now));
                 now = at;
             }
             if !is_stalled {

@@ -96,7 +96,7 @@ fn lateness_lies_in_the_column_of_its_power_of_two() {
     let timer = HashedWheelTimer::builder().clock(clock.clone()).build().expect("a timer");
     let ms = Duration::from_millis;
     timer.new_timeout(|| (), ms(100)).expect("a timeout");
-    clock.advance(ms(100 + 400));
+    clock.advance_in_one_jump(ms(100 + 400));
     let screen = Screen { lateness: timer.metrics().lateness, ..screen() };
     let rows = drawn(&screen, 80, 24);
     let below = rows.iter().position(|row| row.contains("100 300")).expect("the labels");
