@@ -152,7 +152,7 @@ impl Interval {
         let due = self.sleep.deadline();
         let time = &self.sleep.gate().time;
         let slack = Duration::from_nanos(self.sleep.gate().scale.tick_nanos()).max(LEAST_SLACK);
-        let next = self.period.next_with_slack(due, time.now_instant(), slack);
+        let next = self.period.next(due, time.now_instant(), slack);
         self.sleep.reset_to(next.map_or(NEVER, |next| time.nanos_at(next)));
         Poll::Ready(Some(due))
     }

@@ -156,18 +156,9 @@ impl Period {
     }
 
     /// Computes the instant of the next run, after a run that was due at `due` and ended at `now`.
-    /// With `Burst` it may lie in the past. `None` if it lies beyond the end of time.
-    pub(crate) fn next(&self, due: Instant, now: Instant) -> Option<Instant> {
-        self.next_with_slack(due, now, Duration::MAX)
-    }
-
-    /// Like `next`, but `Delay` also counts from `now` if that is later than `due` by more than `slack`.
-    pub(crate) fn next_with_slack(
-        &self,
-        due: Instant,
-        now: Instant,
-        slack: Duration,
-    ) -> Option<Instant> {
+    /// With `Burst` it may lie in the past. `Delay` counts from `now` if a run was missed, or if `now` is later than `due`
+    /// by more than `slack`. `None` if it lies beyond the end of time.
+    pub(crate) fn next(&self, due: Instant, now: Instant, slack: Duration) -> Option<Instant> {
         let on_beat = due.checked_add(self.every);
         let missed = on_beat.is_some_and(|next| next <= now);
         let missed = missed || now.saturating_duration_since(due) > slack;
@@ -280,7 +271,7 @@ where
         // If the clock panics, the run counts as on time. The next one is not early then, and can miss runs itself.
         let now = run.end().unwrap_or(due);
         // A run beyond the end of time waits for ever.
-        let Some(next) = self.period.next(due, now) else {
+        let Some(next) = self.period.next(due, now, Duration::MAX) else {
             return Next::after(self, Duration::MAX);
         };
         self.due = next;

@@ -3,7 +3,7 @@ use super::*;
 fn after(period: Period, due_ms: u64, now_ms: u64) -> u128 {
     let zero = Instant::now();
     let at = |ms| zero + Duration::from_millis(ms);
-    (period.next(at(due_ms), at(now_ms)).unwrap() - zero).as_millis()
+    (period.next(at(due_ms), at(now_ms), Duration::MAX).unwrap() - zero).as_millis()
 }
 
 /// A heartbeat of a second, after eight hours.
