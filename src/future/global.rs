@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 /// assert!(begin.elapsed() >= Duration::from_millis(5));
 /// # }
 /// ```
+#[doc(alias("delay_for"))]
 #[cfg_attr(feature = "tracing", track_caller)]
 pub fn sleep(delay: Duration) -> Sleep {
     global().sleep(delay)

@@ -49,6 +49,7 @@ impl HashedWheelTimer {
     /// # Ok(())
     /// # }
     /// ```
+    #[doc(alias("delay", "delay_for"))]
     #[inline]
     #[cfg_attr(feature = "tracing", track_caller)]
     pub fn sleep(&self, delay: Duration) -> Sleep {

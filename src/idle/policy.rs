@@ -66,6 +66,7 @@ impl IdlePolicy {
     ///
     /// If a policy turns it on that [`set_policy`](super::Watch::set_policy) brings, a write that waits already
     /// counts from its next attempt.
+    #[doc(alias("WriteTimeoutHandler"))]
     pub fn waiting_write(self, after: impl Into<Option<Duration>>) -> Self {
         self.limit(IdleKind::WaitingWrite, after.into())
     }

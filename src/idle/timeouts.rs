@@ -43,6 +43,7 @@ use std::time::Duration;
 /// # drop(watch);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[doc(alias("IdleStateHandler", "ReadTimeoutHandler", "keepalive"))]
 pub struct IdleTimeouts<T> {
     pub(super) manager: Arc<Manager<T>>,
     shards: Arc<[Arc<Shard<T>>]>,

@@ -46,6 +46,7 @@ use std::time::{Duration, Instant};
 /// assert_eq!(fired.load(SeqCst), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[doc(alias("mock", "fake clock", "virtual time"))]
 #[derive(Clone)]
 pub struct ManualClock(Arc<Inner>);
 

@@ -38,6 +38,7 @@ use std::time::{Duration, Instant};
 /// assert!(clone.is_cancelled() && !clone.cancel());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[doc(alias("HashedWheelTimeout", "TimerHandle"))]
 #[derive(Clone)]
 #[repr(transparent)]
 pub struct Timeout(Pin<Erased>);
@@ -82,6 +83,7 @@ impl Timeout {
     ///
     /// After `stop` has returned the timeout, a cancel returns false: the timeout is neither cancelled nor
     /// expired, and its task is in the [`Unprocessed`](crate::Unprocessed).
+    #[doc(alias("clearTimeout", "abort"))]
     #[inline]
     pub fn cancel(&self) -> bool {
         match self.cancel_and_count() {
@@ -170,6 +172,7 @@ impl Timeout {
     /// assert!(timeout.is_expired());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[doc(alias("reset", "mod_timer", "refresh"))]
     pub fn reschedule(&self, delay: Duration) -> Result<(), RescheduleError> {
         self.reschedule_to(self.gate().time.deadline_after(delay))
     }

@@ -103,6 +103,7 @@ impl Period {
     }
 
     /// Like [`fixed_rate`](Self::fixed_rate), and says how missed runs are handled.
+    #[doc(alias("set_missed_tick_behavior"))]
     pub fn fixed_rate_with(every: Duration, missed: MissedTickBehavior) -> Self {
         Self { every, initial_delay: None, missed: Some(missed) }
     }

@@ -36,6 +36,7 @@ use std::time::{Duration, Instant};
 /// assert_eq!(timer.stop()?.len(), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[doc(alias("hrtimer", "timer_list", "Scheduler", "timing wheel"))]
 #[derive(Clone)]
 pub struct HashedWheelTimer(pub(super) Arc<Handle>);
 
@@ -78,6 +79,7 @@ impl HashedWheelTimer {
     /// assert!(timeout.cancel()); // the answer
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[doc(alias("setTimeout", "newTimeout", "schedule", "after_func"))]
     #[inline]
     pub fn new_timeout<T: TimerTask>(
         &self,
@@ -106,6 +108,7 @@ impl HashedWheelTimer {
     /// assert!(timeout.deadline() >= Some(deadline)); // rounded up to 8 ns
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[doc(alias("deadline timer", "deadline_timer"))]
     #[inline]
     pub fn new_timeout_at<T: TimerTask>(
         &self,
@@ -149,6 +152,7 @@ impl HashedWheelTimer {
     /// assert!(timeout.is_expired());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[doc(alias("setInterval", "scheduleAtFixedRate", "scheduleWithFixedDelay"))]
     pub fn new_periodic<F, R>(
         &self,
         task: F,
