@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts, Watch};
-use wheelwork::{CancelOnDrop, HashedWheelTimer, Next, Run, TimerTask};
+use wheelwork::task::{Next, Run, TimerTask};
+use wheelwork::{CancelOnDrop, HashedWheelTimer};
 
 #[global_allocator]
 static ALLOCATOR: &Counting = &COUNTING;

@@ -8,7 +8,8 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{env, fs, process, thread};
-use wheelwork::{HashedWheelTimer, Next, Run, TimerTask};
+use wheelwork::HashedWheelTimer;
+use wheelwork::task::{Next, Run, TimerTask};
 
 /// A task of a type of its own, so that it can be told what it is when it comes back.
 struct Reminder(String);

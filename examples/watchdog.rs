@@ -5,7 +5,8 @@
 use std::error::Error;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
-use wheelwork::{Feeder, HashedWheelTimer, Watchdog, WatchdogEvent};
+use wheelwork::HashedWheelTimer;
+use wheelwork::watchdog::{Feeder, Watchdog, WatchdogEvent};
 
 const LIMIT: Duration = Duration::from_millis(100);
 const BLOCKED: Duration = Duration::from_secs(1);

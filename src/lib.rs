@@ -70,8 +70,8 @@
 //!    in which it has scheduled costs about 3 KB until the thread ends, or, if the timer ends first, until the
 //!    thread schedules in another timer for the first time.
 //! 5. **No task can hurt another.** Panics of tasks are caught and counted. On the worker, so are panics
-//!    of an executor, a callback, a [`Clock`] or a logger. (If the clock panics at the end of a run from which a delay
-//!    counts, that timeout is cancelled.) If the worker dies anyway, the timer is stopped. A job that the executor refuses is not lost: [`OnRefusal`](executor::OnRefusal) decides
+//!    of an executor, a callback, a [`Clock`](time::Clock) or a logger. (If the clock panics at the end of a run from
+//!    which a delay counts, that timeout is cancelled.) If the worker dies anyway, the timer is stopped. A job that the executor refuses is not lost: [`OnRefusal`](executor::OnRefusal) decides
 //!    what happens to it.
 //! 6. **Nothing due means no wake-up.** Ticks in which nothing is due cost nothing. Producers wake the
 //!    worker at most once per tick. (A thread that is interrupted just before it wakes the worker may wake
@@ -89,7 +89,7 @@
 //!    [`stop`](HashedWheelTimer::stop) waits for the task that runs on the worker at that moment, and for
 //!    the end of the worker's thread. [`stop_timeout`](HashedWheelTimer::stop_timeout) never waits longer
 //!    than its limit, and then names the task that keeps the worker busy. A stop inside a task on the worker, or
-//!    in a forked child, is an error. [`build`](Builder::build) fails if the
+//!    in a forked child, is an error. [`build`](timer::Builder::build) fails if the
 //!    thread cannot start. No destructor of this crate waits.
 //! 10. **Extremes are ordinary**: [`Duration::ZERO`](std::time::Duration::ZERO) means the next tick,
 //!     [`Duration::MAX`](std::time::Duration::MAX) means never, and a wheel can have one bucket.
@@ -101,8 +101,8 @@
 //! - Deadlines and the starts of ticks are rounded up to steps of 8 ns, up to 584 years after the start of
 //!   the timer. A later deadline means never.
 //! - A timer has room for 2^26 chunks of 62 timeouts. Each thread that schedules uses its own chunks.
-//! - Tasks run on the worker unless you configure an [`Executor`]. A slow task on the worker delays the
-//!   others.
+//! - Tasks run on the worker unless you configure an [`Executor`](executor::Executor). A slow task on the worker
+//!   delays the others.
 //! - Two timeouts of different threads that are due in the same tick run in no particular order.
 //!
 //! # Systems
@@ -126,7 +126,7 @@
 //! the drop of a [`Watch`](idle::Watch) wait for a lock that a check holds for at most 0.5 ms.
 //!
 //! Some calls run your code: a [`cancel`](Timeout::cancel) that wins, and the drop of a [`CancelOnDrop`],
-//! call [`TimerTask::cancelled`] and drop the task, on the calling thread.
+//! call [`TimerTask::cancelled`](task::TimerTask::cancelled) and drop the task, on the calling thread.
 //!
 //! The worker's thread hands jobs to the executor, so a full pool never delays a thread that schedules. A
 //! task on the worker must not block, because all others wait for it. A task on a tokio runtime must not
@@ -136,16 +136,15 @@
 //!
 //! - [`guide`] has a chapter for each task.
 //! - [`idle`] watches connections and reports the silent ones. It costs one store per read or write.
-//! - [`Watchdog`] tells that a task, a runtime or a shard is stuck.
+//! - [`watchdog`] tells that a task, a runtime or a shard is stuck.
 //! - [`future`] has sleeps, limits, intervals and delay queues for async programs, on any executor.
 //! - [`global`] is the timer of the process, for libraries.
 //! - [`executor`] runs tasks on other threads.
-//! - [`Period`] repeats a task. A task of your own type can run again by returning [`Next::after`] or
-//!   [`Next::at`].
+//! - [`Period`] repeats a task. [`task`] has tasks of your own types, which can also run again.
 //! - [`ManualClock`] tests timeouts without sleeping.
-//! - [`Metrics`] counts events, and measures lateness.
-//! - [`WheelKind`] chooses the structure of the wheel. [`wheel`] has the structures alone, for your own
-//!   event loop, and [`LocalTimer`](wheel::LocalTimer) has sleeps for the tasks of one thread.
+//! - [`metrics`] counts events, and measures lateness.
+//! - [`timer`] has the builder, and the kinds of wheels to choose from. [`wheel`] has the structures alone, for your
+//!   own event loop, and [`LocalTimer`](wheel::LocalTimer) has sleeps for the tasks of one thread.
 //!
 //! # Features
 //!
@@ -161,7 +160,7 @@
 //! - `tracing` sends the same warnings as [tracing](https://docs.rs/tracing) events. The field `timer` has
 //!   the name of the worker's thread; other fields have the numbers. Sleeps, and what is built on them,
 //!   are resources in [tokio-console](https://docs.rs/tokio-console), each with the line that created it.
-//! - `serde` serializes [`Metrics`] and [`Lateness`].
+//! - `serde` serializes [`Metrics`](metrics::Metrics) and [`Lateness`](metrics::Lateness).
 //! - `stream` adds streams to [`future`].
 //! - `backon` and `aws-smithy-async` make the timer the sleeper of
 //!   [backon](https://docs.rs/backon)'s retries and of AWS SDKs.
@@ -172,7 +171,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 // First, so that the docs show the methods of `timer` before those of `future`.
-mod timer;
+pub mod timer;
 
 mod base;
 pub mod executor;
@@ -181,28 +180,30 @@ pub mod future;
 pub mod guide;
 pub mod idle;
 mod intake;
-mod metrics;
+pub mod metrics;
 pub mod time;
 mod timeout;
 mod unwind_safe;
-mod watchdog;
+pub mod watchdog;
 pub mod wheel;
 mod worker;
 
-pub use base::refused::Refused;
-pub use executor::Executor;
-pub use metrics::{Lateness, Metrics, ThreadMetrics};
 #[doc(inline)]
-pub use time::{Clock, ManualClock, SystemClock};
+pub use time::ManualClock;
 pub use timeout::{
-    CancelOnDrop, MissedTickBehavior, Next, Period, RefusalReason, Repeat, RescheduleError, Run,
-    ScheduleError, Task, TaskFn, Timeout, TimerTask, Unprocessed, task_fn,
+    CancelOnDrop, MissedTickBehavior, Period, RefusalReason, RescheduleError, ScheduleError,
+    Timeout, Unprocessed,
 };
-pub use timer::{BuildError, Builder, BusyTask, HashedWheelTimer, StopError, WeakTimer, WheelKind};
+pub use timer::error::{BuildError, StopError};
 #[cfg(not(any(loom, shuttle)))]
-pub use timer::{InstallError, global, install_global, try_global};
+pub use timer::global::{global, install_global, try_global};
+pub use timer::handle::HashedWheelTimer;
 
-pub use watchdog::{Feeder, Watchdog, WatchdogEvent};
+/// Tasks: what a timeout runs. Every `FnOnce() + Send + 'static` closure is one. A type of your own sees its run, runs
+/// again, and is told of its cancel.
+pub mod task {
+    pub use crate::timeout::{Next, Repeat, Run, Task, TaskFn, TimerTask, task_fn};
+}
 
 /// The README's program runs as a test.
 #[cfg(doctest)]

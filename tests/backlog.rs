@@ -4,7 +4,9 @@ use crate::common::{Record, TICK, blocking_task, eventually, manual_with, ms, on
 use crate::on_every_wheel;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
-use wheelwork::{Clock, HashedWheelTimer, WheelKind};
+use wheelwork::HashedWheelTimer;
+use wheelwork::time::Clock;
+use wheelwork::timer::WheelKind;
 
 on_every_wheel!(
     rule_03_far_timeouts_are_no_backlog,

@@ -3,8 +3,8 @@
 
 use crate::common::{Record, assert_conserved, eventually, ms};
 use std::time::{Duration, Instant};
-use wheelwork::time::BoottimeClock;
-use wheelwork::{Clock, HashedWheelTimer};
+use wheelwork::HashedWheelTimer;
+use wheelwork::time::{BoottimeClock, Clock};
 
 const HOUR: Duration = Duration::from_secs(3600);
 

@@ -4,8 +4,10 @@ use crate::common::ms;
 use std::error::Error;
 use std::time::Duration;
 use wheelwork::executor::OnRefusal;
+use wheelwork::timer::Builder;
+use wheelwork::timer::WheelKind;
 use wheelwork::wheel::{LevelSizeError, Wheel, WheelSizeError};
-use wheelwork::{BuildError, Builder, HashedWheelTimer, WheelKind};
+use wheelwork::{BuildError, HashedWheelTimer};
 
 fn error_of(builder: Builder) -> (BuildError, String) {
     let error = builder.build().expect_err("a bad value");

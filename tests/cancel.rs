@@ -7,9 +7,9 @@ use crate::on_every_wheel;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
-use wheelwork::{
-    HashedWheelTimer, Next, RescheduleError, Run, Task, Timeout, TimerTask, WheelKind,
-};
+use wheelwork::task::{Next, Run, Task, TimerTask};
+use wheelwork::timer::WheelKind;
+use wheelwork::{HashedWheelTimer, RescheduleError, Timeout};
 
 on_every_wheel!(
     rule_01_a_cancel_that_races_with_the_expiry_wins_or_the_task_runs,

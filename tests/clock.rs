@@ -4,8 +4,8 @@ use crate::common::{Record, TICK, eventually, manual_with, ms};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
-use wheelwork::time::{Follower, Pace};
-use wheelwork::{BuildError, Clock, HashedWheelTimer, ManualClock, SystemClock};
+use wheelwork::time::{Clock, Follower, Pace, SystemClock};
+use wheelwork::{BuildError, HashedWheelTimer, ManualClock};
 
 #[test]
 fn several_timers_run_on_one_clock() {

@@ -32,7 +32,7 @@ const _: () = {
     // For a boxed closure, and for a value that is not `Sync`.
     boxes::<ScheduleError>();
     boxes::<ScheduleError<NotSync>>();
-    boxes::<ScheduleError<wheelwork::Task>>();
+    boxes::<ScheduleError<wheelwork::task::Task>>();
     boxes::<DelayError<NotSync>>();
 };
 

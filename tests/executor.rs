@@ -57,7 +57,7 @@ impl Full {
     }
 }
 
-impl wheelwork::Executor for Full {
+impl wheelwork::executor::Executor for Full {
     fn execute(&self, job: Job) -> Result<(), Job> {
         let mut taken = self.taken.lock().unwrap();
         if taken.len() == self.room {

@@ -5,7 +5,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
-use wheelwork::{Clock, HashedWheelTimer, Next, Run, Timeout, TimerTask};
+use wheelwork::task::{Next, Run, TimerTask};
+use wheelwork::time::Clock;
+use wheelwork::{HashedWheelTimer, Timeout};
 
 /// Notes the handle that it sees in its run.
 struct SeesItself(Record<Timeout>);

@@ -8,7 +8,8 @@ use std::thread;
 use std::time::Duration;
 use wheelwork::executor::Job;
 use wheelwork::future::Sleep;
-use wheelwork::{Builder, HashedWheelTimer, ManualClock, RefusalReason, Timeout};
+use wheelwork::timer::Builder;
+use wheelwork::{HashedWheelTimer, ManualClock, RefusalReason, Timeout};
 
 const FAR: Duration = Duration::from_secs(3600);
 

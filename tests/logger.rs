@@ -10,9 +10,10 @@ use common::{Mutex, Record, TICK, assert_conserved, eventually, manual, manual_w
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
-use wheelwork::executor::{Job, OnRefusal};
+use wheelwork::executor::{Executor, Job, OnRefusal};
 use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
-use wheelwork::{Executor, HashedWheelTimer, Next, Run, Timeout, TimerTask};
+use wheelwork::task::{Next, Run, TimerTask};
+use wheelwork::{HashedWheelTimer, Timeout};
 
 struct BadLogger(AtomicUsize);
 

@@ -16,10 +16,11 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, ReadBuf};
 use wheelwork::future::{DelayQueue, Sleep};
 #[cfg(feature = "tokio")]
-use wheelwork::idle::IdleStreams;
-use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts, Watch};
+use wheelwork::idle::{Answer, IdlePolicy, IdleStreams, IdleTimeouts, Watch};
+use wheelwork::timer::WheelKind;
+use wheelwork::watchdog::Watchdog;
 use wheelwork::wheel::Wheel;
-use wheelwork::{HashedWheelTimer, MissedTickBehavior, Period, Timeout, Watchdog, WheelKind};
+use wheelwork::{HashedWheelTimer, MissedTickBehavior, Period, Timeout};
 
 #[global_allocator]
 static ALLOCATOR: &Counting = &COUNTING;
@@ -69,7 +70,7 @@ fn storm_on(wheel: WheelKind) {
 #[test]
 fn rule_04_a_task_handed_from_timer_to_timer_does_not_grow() {
     let _alone = ALONE.lock();
-    let (mut task, mut after) = (None::<wheelwork::Task>, Vec::new());
+    let (mut task, mut after) = (None::<wheelwork::task::Task>, Vec::new());
     for n in 0..2000 {
         let timer = HashedWheelTimer::builder().ticks_per_wheel(8).build().unwrap();
         match task.take() {

@@ -4,8 +4,9 @@
 use crate::common::{TICK, eventually, manual, ms, partly_in_the_wheel};
 use std::thread;
 use std::time::Duration;
+use wheelwork::HashedWheelTimer;
 use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
-use wheelwork::{HashedWheelTimer, ThreadMetrics};
+use wheelwork::metrics::ThreadMetrics;
 
 #[test]
 fn a_wake_up_is_counted() {

@@ -7,9 +7,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
+use wheelwork::task::{Next, Run, TimerTask};
 use wheelwork::{
-    HashedWheelTimer, ManualClock, MissedTickBehavior, Next, Period, RefusalReason, Run, Timeout,
-    TimerTask,
+    HashedWheelTimer, ManualClock, MissedTickBehavior, Period, RefusalReason, Timeout,
 };
 
 /// A periodic timeout that notes the time of each run.

@@ -6,10 +6,10 @@ use std::fmt::Debug;
 use std::time::Duration;
 use wheelwork::executor::{Job, OnRefusal};
 use wheelwork::idle::{Answer, Idle, IdlePolicy, IdleTimeouts};
+use wheelwork::task::{Next, Run, TimerTask};
+use wheelwork::time::SystemClock;
 use wheelwork::wheel::Wheel;
-use wheelwork::{
-    HashedWheelTimer, ManualClock, Next, Period, RescheduleError, Run, SystemClock, TimerTask,
-};
+use wheelwork::{HashedWheelTimer, ManualClock, Period, RescheduleError};
 
 fn text(value: &impl Debug) -> String {
     format!("{value:?}")

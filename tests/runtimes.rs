@@ -5,7 +5,8 @@ use crate::common::eventually;
 use crate::common::ms;
 use std::sync::mpsc;
 use std::time::Duration;
-use wheelwork::{Executor, HashedWheelTimer};
+use wheelwork::HashedWheelTimer;
+use wheelwork::executor::Executor;
 
 /// Runs one task by way of `executor` and returns the name of the thread that it ran on.
 fn thread_of(executor: impl Executor) -> String {

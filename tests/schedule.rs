@@ -5,7 +5,8 @@ use crate::common::{
 };
 use crate::on_every_wheel;
 use std::time::{Duration, Instant};
-use wheelwork::{HashedWheelTimer, RescheduleError, WheelKind};
+use wheelwork::timer::WheelKind;
+use wheelwork::{HashedWheelTimer, RescheduleError};
 
 on_every_wheel!(
     rule_02_no_timeout_is_early_by_instant,

@@ -7,7 +7,8 @@
 use crate::common::{Record, eventually, into_the_wheel, manual, manual_with, ms, on, one_look};
 use crate::on_every_wheel;
 use std::time::{Duration, Instant};
-use wheelwork::{HashedWheelTimer, Timeout, WheelKind};
+use wheelwork::timer::WheelKind;
+use wheelwork::{HashedWheelTimer, Timeout};
 
 on_every_wheel!(
     rule_06_an_empty_timer_sleeps,

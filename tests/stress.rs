@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use wheelwork::executor::{Job, OnRefusal, ThreadPool};
-use wheelwork::{HashedWheelTimer, Next, Run, Timeout, TimerTask, Unprocessed};
+use wheelwork::task::{Next, Run, TimerTask};
+use wheelwork::{HashedWheelTimer, Timeout, Unprocessed};
 
 /// The number of tasks that ended in each way.
 #[derive(Default)]

@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 use wheelwork::executor::ThreadPool;
-use wheelwork::{
-    HashedWheelTimer, Next, RefusalReason, Run, Task, TaskFn, Timeout, TimerTask, WeakTimer,
-    task_fn,
-};
+use wheelwork::task::{Next, Run, Task, TaskFn, TimerTask, task_fn};
+use wheelwork::timer::WeakTimer;
+use wheelwork::{HashedWheelTimer, RefusalReason, Timeout};
 
 #[test]
 fn a_closure_sees_its_run() {

@@ -9,7 +9,8 @@ use std::task::Poll;
 use std::time::Duration;
 use wheelwork::future::DelayQueue;
 use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
-use wheelwork::{HashedWheelTimer, ManualClock, Period, WheelKind};
+use wheelwork::timer::WheelKind;
+use wheelwork::{HashedWheelTimer, ManualClock, Period};
 
 /// 60 Hz, thirds of a millisecond and of a second, and others. The last two are multiples of 8 ns.
 const LENGTHS: [u64; 8] =

@@ -5,7 +5,8 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use wheelwork::executor::ThreadPool;
 use wheelwork::future::{DelayQueue, FutureTimeout, Interval, Sleep};
 use wheelwork::idle::{IdlePolicy, IdleTimeouts, Watch};
-use wheelwork::{CancelOnDrop, HashedWheelTimer, ManualClock, Metrics, Timeout};
+use wheelwork::metrics::Metrics;
+use wheelwork::{CancelOnDrop, HashedWheelTimer, ManualClock, Timeout};
 
 fn is_unwind_safe<T: UnwindSafe + RefUnwindSafe>() {}
 

@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 use wheelwork::executor::{Job, ThreadPool};
 use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
-use wheelwork::time::{Follower, Pace};
-use wheelwork::{Builder, Clock, HashedWheelTimer, ManualClock, Next, Period, Run, TimerTask};
+use wheelwork::task::{Next, Run, TimerTask};
+use wheelwork::time::{Clock, Follower, Pace};
+use wheelwork::timer::Builder;
+use wheelwork::{HashedWheelTimer, ManualClock, Period};
 
 const HOUR: Duration = Duration::from_secs(3600);
 

@@ -5,7 +5,8 @@ use std::sync::{Arc, Barrier, Mutex, OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 use wheelwork::executor::ThreadPool;
-use wheelwork::{Feeder, HashedWheelTimer, ManualClock, RefusalReason, Watchdog, WatchdogEvent};
+use wheelwork::watchdog::{Feeder, Watchdog, WatchdogEvent};
+use wheelwork::{HashedWheelTimer, ManualClock, RefusalReason};
 
 type Told = Record<(String, WatchdogEvent)>;
 

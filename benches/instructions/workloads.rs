@@ -17,7 +17,8 @@ use std::thread;
 use std::time::Duration;
 use wheelwork::future::DelayQueue;
 use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
-use wheelwork::{Builder, HashedWheelTimer, ManualClock, Timeout};
+use wheelwork::timer::Builder;
+use wheelwork::{HashedWheelTimer, ManualClock, Timeout};
 
 /// A tick that no workload outlasts, so the worker sleeps.
 const HOUR: Duration = Duration::from_secs(3600);

@@ -9,23 +9,12 @@ use std::sync::{Mutex, PoisonError};
 /// A shared reference to it gives no access to the value. So it is `Sync` for every `T: Send`, and so is
 /// the error that contains it. `?` converts such an error into a `Box<dyn Error + Send + Sync>` for every
 /// `T`.
-///
-/// # Examples
-///
-/// ```
-/// use wheelwork::wheel::Wheel;
-///
-/// let mut wheel = Wheel::simple(64)?;
-/// let refused = wheel.insert(64, "too far").unwrap_err();
-/// assert_eq!(refused.value.into_inner(), "too far");
-/// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
-/// ```
 // The mutex is never locked. It makes `Send` values `Sync` without unsafe code.
-pub struct Refused<T>(Mutex<T>);
+pub(crate) struct Refused<T>(Mutex<T>);
 
 impl<T> Refused<T> {
     /// Returns the value.
-    pub fn into_inner(self) -> T {
+    pub(crate) fn into_inner(self) -> T {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }

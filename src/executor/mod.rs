@@ -38,7 +38,7 @@ pub use self::tokio::Tokio;
 ///
 /// Every `Fn(Job) -> Result<(), Job> + Send + Sync + 'static` is an executor.
 ///
-/// [`Metrics::abandoned`]: crate::Metrics::abandoned
+/// [`Metrics::abandoned`]: crate::metrics::Metrics::abandoned
 ///
 /// # Examples
 ///

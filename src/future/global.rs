@@ -4,7 +4,7 @@ use super::interval::{Interval, ZeroPeriod};
 use super::sleep::Sleep;
 use super::timeout::FutureTimeout;
 use crate::timeout::Period;
-use crate::timer::global;
+use crate::timer::global::global;
 use std::time::{Duration, Instant};
 
 /// A future that is ready `delay` from now, on the [global](crate::global) timer. See

@@ -59,7 +59,7 @@
 //!   timeouts. No future keeps its timer alive: the drop of the last
 //!   [`HashedWheelTimer`](crate::HashedWheelTimer) is a stop for them. So keep a handle.
 //! - **Nothing is refused.** A future counts as one pending timeout while its waker is in the timer.
-//!   [The limit](crate::Builder::max_pending_timeouts) never refuses it, because a future could not report
+//!   [The limit](crate::timer::Builder::max_pending_timeouts) never refuses it, because a future could not report
 //!   that. If all slots that a timer can have are in use (about 2^32), the task is woken again and again
 //!   until a slot is free.
 //!

@@ -1,7 +1,7 @@
 //! `Stop`: the end of a timer, without blocking the thread that waits for it.
 
 use crate::timeout::Unprocessed;
-use crate::timer::{HashedWheelTimer, StopError};
+use crate::timer::{HashedWheelTimer, error::StopError};
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -259,7 +259,7 @@ impl fmt::Debug for Watch {
 }
 
 /// Pauses a watch until it is dropped. Created by [`Watch::pause`] and by
-/// [`Feeder::pause`](crate::Feeder::pause).
+/// [`Feeder::pause`](crate::watchdog::Feeder::pause).
 ///
 /// # Examples
 ///

@@ -1,11 +1,11 @@
-//! Metrics: what a timer counts.
-//!
-//! - `snapshot`: the public snapshots, of a timer and of each thread
-//! - `lateness`: the histogram of lateness
-//! - `tally`: the counts that each thread keeps of its timeouts
-//! - `worker`: the counters of the worker's own actions
-//! - `counts`: all of these for one timer, and their sums
+//! What a timer counts, and how late its timeouts are. [Watching a timer](crate::guide::watching) says what to look at.
 
+// The files:
+//   snapshot  the public snapshots, of a timer and of each thread
+//   lateness  the histogram of lateness
+//   tally     the counts that each thread keeps of its timeouts
+//   worker    the counters of the worker's own actions
+//   counts    all of these for one timer, and their sums
 mod counts;
 mod lateness;
 mod snapshot;

@@ -34,7 +34,7 @@ pub struct Metrics {
     /// Timeouts accepted.
     pub scheduled: u64,
     /// Runs after which the timeout went on: runs of periodic timeouts, and runs that returned
-    /// [`Next::after`](crate::Next::after) or [`Next::at`](crate::Next::at). A timeout that is cancelled as it
+    /// [`Next::after`](crate::task::Next::after) or [`Next::at`](crate::task::Next::at). A timeout that is cancelled as it
     /// would go on counts here and as cancelled.
     pub rearmed: u64,
     /// Successful calls of [`Timeout::reschedule`](crate::Timeout::reschedule).
@@ -97,6 +97,6 @@ pub struct ThreadMetrics {
     /// The name of the thread. Empty if the thread has no name.
     pub thread: String,
     /// Timeouts that this thread has scheduled, including those that were refused because the timer was closed at that
-    /// moment. [`Metrics::scheduled`](crate::Metrics) also has those of threads that have ended.
+    /// moment. [`Metrics::scheduled`](crate::metrics::Metrics) also has those of threads that have ended.
     pub scheduled: u64,
 }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// [`HashedWheelTimer::now`](crate::HashedWheelTimer::now).
 ///
 /// The worker sleeps in a timer descriptor, and is woken through another one. So each timer on this clock takes two
-/// descriptors, and [`build`](crate::Builder::build) fails if there are none left.
+/// descriptors, and [`build`](crate::timer::Builder::build) fails if there are none left.
 ///
 /// # Examples
 ///

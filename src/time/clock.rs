@@ -19,7 +19,8 @@ use std::time::Instant;
 /// use std::sync::Arc;
 /// use std::sync::atomic::{AtomicU64, Ordering};
 /// use std::time::{Duration, Instant};
-/// use wheelwork::{Clock, HashedWheelTimer};
+/// use wheelwork::HashedWheelTimer;
+/// use wheelwork::time::Clock;
 ///
 /// struct Counting(Arc<AtomicU64>);
 ///
@@ -41,15 +42,15 @@ pub trait Clock: Send + Sync + 'static {
     /// meanwhile.
     ///
     /// A panic on a thread that schedules reaches the caller, and the timer is unchanged. A panic
-    /// on the worker is caught and counted ([`Metrics::panicked`](crate::Metrics::panicked)). The
+    /// on the worker is caught and counted ([`Metrics::panicked`](crate::metrics::Metrics::panicked)). The
     /// worker then continues with the last time that it knows, so no timeout is early. It reads the
     /// clock again after a tick or 100 ms, whichever is shorter. Until the clock works again,
     /// timeouts are late, and a [`catch_up`](Follower::catch_up) may return before they have run.
     ///
     /// A panic at the end of a run, on the worker or on an executor, is caught and counted too, and the timeout
     /// goes on. A fixed rate keeps its schedule, as if the run had missed none. A delay, of a fixed delay or of
-    /// [`Next::after`](crate::Next::after), counts from the next time that the worker reads. Until then, the timeout
-    /// is pending, and its deadline is never. A panic in [`Run::now`](crate::Run::now) is the task's.
+    /// [`Next::after`](crate::task::Next::after), counts from the next time that the worker reads. Until then, the timeout
+    /// is pending, and its deadline is never. A panic in [`Run::now`](crate::task::Run::now) is the task's.
     fn now(&self) -> Instant;
 
     /// Called once by each timer that is built on this clock.
@@ -110,8 +111,7 @@ pub enum Pace {
 /// ```
 /// use std::sync::Mutex;
 /// use std::time::{Duration, Instant};
-/// use wheelwork::Clock;
-/// use wheelwork::time::{Follower, Pace};
+/// use wheelwork::time::{Clock, Follower, Pace};
 ///
 /// struct Jumping { now: Mutex<Instant>, followers: Mutex<Vec<Follower>> }
 ///
@@ -200,7 +200,7 @@ impl fmt::Debug for Follower {
 ///
 /// ```
 /// use std::time::Instant;
-/// use wheelwork::{Clock, SystemClock};
+/// use wheelwork::time::{Clock, SystemClock};
 ///
 /// let before = Instant::now();
 /// assert!(SystemClock.now() >= before);

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 ///
 /// Clones share the same time; keep one and give one to the builder. Several timers can run on one
 /// clock. A panic of a task, such as a failed `assert`, is caught and does not fail the test: check
-/// [`metrics().panicked`](crate::Metrics::panicked).
+/// [`metrics().panicked`](crate::metrics::Metrics::panicked).
 /// [Tests with virtual time](crate::guide::virtual_time) has the rest.
 ///
 /// # Examples

@@ -71,12 +71,12 @@ impl Timeout {
 
     /// Cancels the timeout. Returns true to the one caller whose cancel comes before the expiry and
     /// before all other cancels. The task's callback
-    /// ([`TimerTask::cancelled`](crate::TimerTask::cancelled)) is called and the task is dropped
+    /// ([`TimerTask::cancelled`](crate::task::TimerTask::cancelled)) is called and the task is dropped
     /// immediately, on this thread.
     ///
     /// While the task runs, a cancel returns false, because the run may be the last one. If the timeout is
     /// periodic, or has gone on before, the first such cancel returns true. In both cases no further run
-    /// starts: if the run returns [`Next::after`](crate::Next::after) or [`Next::at`](crate::Next::at), or if
+    /// starts: if the run returns [`Next::after`](crate::task::Next::after) or [`Next::at`](crate::task::Next::at), or if
     /// the series would go on, the timeout is cancelled then, and the callback is called on the thread of
     /// the run. If the present run still waits in an executor, and the cancel returned true, it does not start
     /// either.

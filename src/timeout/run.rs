@@ -26,7 +26,8 @@ use std::time::Instant;
 ///
 /// ```
 /// # use std::time::Duration;
-/// use wheelwork::{HashedWheelTimer, ManualClock, Next, Run, TimerTask};
+/// use wheelwork::task::{Next, Run, TimerTask};
+/// use wheelwork::{HashedWheelTimer, ManualClock};
 ///
 /// struct Poll;
 ///
@@ -78,7 +79,7 @@ impl Run<'_> {
     }
 
     /// Whether a cancel has come since the run began. The timeout then does not go on: if the run asks for
-    /// that, the task's [`cancelled`](crate::TimerTask::cancelled) callback is called instead.
+    /// that, the task's [`cancelled`](crate::task::TimerTask::cancelled) callback is called instead.
     pub fn is_cancelled(&self) -> bool {
         self.slot().phase() == Phase::Denied
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// A task: the code that a timeout runs when it expires. Every `FnOnce() + Send + 'static` closure
 /// is one. A closure takes no argument and returns nothing: end it with `;`. A closure that takes its
-/// [`Run`] is a task by [`task_fn`](crate::task_fn).
+/// [`Run`] is a task by [`task_fn`](crate::task::task_fn).
 ///
 /// Implement it for your own type to get a callback on a cancel, or to run again ([`Next`]).
 ///
@@ -29,7 +29,8 @@ use std::time::{Duration, Instant};
 /// # Examples
 ///
 /// ```
-/// use wheelwork::{HashedWheelTimer, Next, Run, Timeout, TimerTask};
+/// use wheelwork::task::{Next, Run, TimerTask};
+/// use wheelwork::{HashedWheelTimer, Timeout};
 /// use std::{sync::mpsc, time::Duration};
 ///
 /// struct Close(mpsc::Sender<&'static str>);
@@ -54,7 +55,7 @@ use std::time::{Duration, Instant};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a task of a timer",
     note = "a closure is a task if it takes no argument, returns `()`, and is `Send + 'static`",
-    note = "for a closure that takes its run, write `wheelwork::task_fn(|run| ..)`",
+    note = "for a closure that takes its run, write `wheelwork::task::task_fn(|run| ..)`",
     note = "a closure that takes its run and was bound to a variable needs a type: `|run: &Run<'_>| ..`",
     note = "for a future, spawn it inside the closure, or await `timer.sleep(delay)`"
 )]
@@ -93,7 +94,7 @@ pub trait TimerTask: Sized + Send + 'static {
 /// module is private, and a constant cannot be written without the name of its type.
 ///
 /// ```compile_fail,E0603
-/// use wheelwork::{Next, Run, TimerTask};
+/// use wheelwork::task::{Next, Run, TimerTask};
 ///
 /// struct Mine;
 ///
@@ -121,7 +122,7 @@ impl Kind {
 }
 
 /// The result of a run: the timeout ends, or it goes on and runs again. Returned by
-/// [`TimerTask::run`](crate::TimerTask::run).
+/// [`TimerTask::run`](crate::task::TimerTask::run).
 ///
 /// The next run cannot begin before this one has returned, so runs of one timeout never overlap.
 ///
@@ -129,7 +130,8 @@ impl Kind {
 ///
 /// ```
 /// # use std::{sync::mpsc, time::Duration};
-/// # use wheelwork::{HashedWheelTimer, ManualClock, Next, Run, TimerTask};
+/// # use wheelwork::task::{Next, Run, TimerTask};
+/// # use wheelwork::{HashedWheelTimer, ManualClock};
 /// struct Countdown(u32, mpsc::Sender<u32>);
 ///
 /// impl TimerTask for Countdown {
@@ -162,7 +164,7 @@ impl<T> Next<T> {
     /// same, and nothing is allocated. [`Duration::ZERO`] means the next tick.
     ///
     /// If the timeout was cancelled during this run, it is cancelled now: the task's
-    /// [`cancelled`](crate::TimerTask::cancelled) callback is called on this thread. If the timer was stopped
+    /// [`cancelled`](crate::task::TimerTask::cancelled) callback is called on this thread. If the timer was stopped
     /// during this run, `stop` returns the timeout, unless the run has outlasted the end of the timer, on an
     /// executor. The timeout is then cancelled too, and if the timer's clock panics at the end of the run.
     pub fn after(task: T, delay: Duration) -> Self {
@@ -276,7 +278,8 @@ where
 /// use std::collections::HashMap;
 /// use std::sync::{Arc, Mutex};
 /// use std::time::Duration;
-/// use wheelwork::{HashedWheelTimer, ManualClock, Timeout, task_fn};
+/// use wheelwork::task::task_fn;
+/// use wheelwork::{HashedWheelTimer, ManualClock, Timeout};
 ///
 /// let clock = ManualClock::new();
 /// let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
@@ -312,7 +315,8 @@ where
 ///
 /// ```
 /// # use std::time::Duration;
-/// use wheelwork::{HashedWheelTimer, Run, TaskFn, task_fn};
+/// use wheelwork::HashedWheelTimer;
+/// use wheelwork::task::{Run, TaskFn, task_fn};
 ///
 /// fn report(run: &Run<'_>) {
 ///     println!("late by {:?}", run.now() - run.deadline());
@@ -357,7 +361,7 @@ impl<F> fmt::Debug for TaskFn<F> {
 
 impl Timeout {
     /// Cancels the timeout as [`cancel`](Self::cancel) does, and returns its task instead of dropping it.
-    /// The task's callback ([`TimerTask::cancelled`](crate::TimerTask::cancelled)) is not called.
+    /// The task's callback ([`TimerTask::cancelled`](crate::task::TimerTask::cancelled)) is not called.
     ///
     /// Use it if a value lies in the task, such as a request that is to be answered after all.
     /// [`Task::downcast`] returns a task of a type of yours. A task of any type can be scheduled again.
@@ -372,13 +376,14 @@ impl Timeout {
     /// | has run, or was cancelled | is gone |
     /// | was returned by [`stop`](crate::HashedWheelTimer::stop) | is in the [`Unprocessed`](crate::Unprocessed) |
     ///
-    /// So a type whose value must not be lost also implements [`cancelled`](crate::TimerTask::cancelled).
+    /// So a type whose value must not be lost also implements [`cancelled`](crate::task::TimerTask::cancelled).
     ///
     /// # Examples
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # use wheelwork::{HashedWheelTimer, Next, Run, TimerTask};
+    /// # use wheelwork::HashedWheelTimer;
+    /// # use wheelwork::task::{Next, Run, TimerTask};
     /// struct Refuse { request: String }
     ///
     /// impl TimerTask for Refuse {
@@ -429,7 +434,8 @@ impl Task {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # use wheelwork::{HashedWheelTimer, Next, Run, TimerTask};
+    /// # use wheelwork::HashedWheelTimer;
+    /// # use wheelwork::task::{Next, Run, TimerTask};
     /// struct Remind { user: u64 }
     ///
     /// impl TimerTask for Remind {

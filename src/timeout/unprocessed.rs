@@ -18,7 +18,8 @@ use std::time::Instant;
 ///
 /// ```
 /// # use std::time::Duration;
-/// # use wheelwork::{HashedWheelTimer, Next, Run, TimerTask};
+/// # use wheelwork::HashedWheelTimer;
+/// # use wheelwork::task::{Next, Run, TimerTask};
 /// struct Remind { user: u64 }
 ///
 /// impl TimerTask for Remind {

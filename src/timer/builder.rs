@@ -31,7 +31,7 @@ const MANY_TIMERS: usize = 64;
 static LIVE_TIMERS: AtomicUsize = AtomicUsize::new(0);
 
 /// The structure under a [`HashedWheelTimer`](crate::HashedWheelTimer); see
-/// [`Builder::wheel`](crate::Builder::wheel).
+/// [`Builder::wheel`](crate::timer::Builder::wheel).
 ///
 /// All guarantees of the timer hold with each structure. [Choosing a wheel](crate::guide::choosing_a_wheel) compares
 /// them. The non-cascading wheel of Linux is not offered, because it is not exact: see
@@ -43,7 +43,8 @@ static LIVE_TIMERS: AtomicUsize = AtomicUsize::new(0);
 ///
 /// ```
 /// # use std::time::Duration;
-/// use wheelwork::{HashedWheelTimer, WheelKind};
+/// use wheelwork::HashedWheelTimer;
+/// use wheelwork::timer::WheelKind;
 ///
 /// let timer = HashedWheelTimer::builder().wheel(WheelKind::Hierarchical).build()?;
 /// timer.new_timeout(|| println!("a day later"), Duration::from_secs(24 * 60 * 60))?;
@@ -126,7 +127,8 @@ impl Builder {
     /// The structure that the timer runs on. The default is the hashed wheel.
     ///
     /// ```
-    /// use wheelwork::{HashedWheelTimer, WheelKind};
+    /// use wheelwork::HashedWheelTimer;
+    /// use wheelwork::timer::WheelKind;
     ///
     /// let timer = HashedWheelTimer::builder()
     ///     .wheel(WheelKind::Hierarchical)
@@ -284,7 +286,7 @@ impl Builder {
             control,
             thread: Mutex::new(Some(thread)),
             #[cfg(feature = "metrics")]
-            published: Mutex::new(crate::Lateness::default()),
+            published: Mutex::new(crate::metrics::Lateness::default()),
         };
         Ok(HashedWheelTimer(Arc::new(handle)))
     }

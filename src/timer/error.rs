@@ -112,7 +112,7 @@ pub enum StopError {
     StillRunning {
         /// The limit that the caller gave.
         limit: Duration,
-        /// The name of the worker's thread; see [`Builder::thread_name`](crate::Builder::thread_name).
+        /// The name of the worker's thread; see [`Builder::thread_name`](crate::timer::Builder::thread_name).
         thread: String,
         /// The task that the worker is running, or is handing to an executor that blocks. `None` if it was busy with
         /// none just after the limit.

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// timeouts and ends; the drop does not wait for that. To get the pending timeouts back, call
 /// [`stop`](Self::stop). With the feature `log` or `tracing`, a drop that cancels timeouts is a warning. A
 /// pending task that holds a handle keeps its timer alive: let it hold a
-/// [`WeakTimer`](crate::WeakTimer).
+/// [`WeakTimer`](crate::timer::WeakTimer).
 ///
 /// The [crate documentation](crate) lists the guarantees.
 ///
@@ -46,12 +46,12 @@ pub(super) struct Handle {
     pub(super) thread: Mutex<Option<JoinHandle<()>>>,
     /// The lateness that `publish_metrics` has already recorded.
     #[cfg(feature = "metrics")]
-    pub(super) published: Mutex<crate::Lateness>,
+    pub(super) published: Mutex<crate::metrics::Lateness>,
 }
 
 impl HashedWheelTimer {
     /// Runs `task` once, `delay` from now, unless the timeout is cancelled first. A task is a closure, or a type
-    /// of your own that implements [`TimerTask`]. For a closure that takes its run: [`task_fn`](crate::task_fn).
+    /// of your own that implements [`TimerTask`]. For a closure that takes its run: [`task_fn`](crate::task::task_fn).
     ///
     /// The task never runs early, measured by [`Instant`]. While the worker keeps up, it is late by
     /// less than a tick plus scheduling. [`Duration::ZERO`] means the next tick, [`Duration::MAX`]
@@ -122,8 +122,8 @@ impl HashedWheelTimer {
     /// Runs `task` repeatedly, until its timeout is cancelled, the timer stops, the task panics, or
     /// it returns [`ControlFlow::Break`](std::ops::ControlFlow::Break). A closure that returns
     /// nothing goes on. Further runs allocate nothing. During a run, the timeout is not pending. The closure takes
-    /// no argument: for a task that sees its [`Run`](crate::Run), implement [`TimerTask`] and return
-    /// [`Next::after`](crate::Next::after).
+    /// no argument: for a task that sees its [`Run`](crate::task::Run), implement [`TimerTask`] and return
+    /// [`Next::after`](crate::task::Next::after).
     ///
     /// A [`Duration`] as the period means [`Period::fixed_rate`].
     ///

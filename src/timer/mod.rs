@@ -1,18 +1,19 @@
-//! The public timer: `HashedWheelTimer`, its builder and its errors.
-//!
-//! - `builder`: checks the settings, and starts the worker's thread
-//! - `handle`: `HashedWheelTimer`, how it schedules and reports
-//! - `stop`: how it stops
-//! - `weak`: `WeakTimer`, which does not keep its timer alive
-//! - `global`: the timer of the whole process
-//! - `error`: the errors of building and stopping
-//! - `publish`: the timer's metrics in the `metrics` facade
+//! What belongs to a [`HashedWheelTimer`]: its builder, a handle that does not keep it alive, and details of its
+//! errors.
 
+// `HashedWheelTimer` and its errors are exported at the root. The files:
+//   builder  checks the settings, and starts the worker's thread
+//   handle   `HashedWheelTimer`, how it schedules and reports
+//   stop     how it stops
+//   weak     `WeakTimer`, which does not keep its timer alive
+//   global   the timer of the whole process
+//   error    the errors of building and stopping
+//   publish  the timer's metrics in the `metrics` facade
 mod builder;
-mod error;
+pub(crate) mod error;
 #[cfg(not(any(loom, shuttle)))] // a model has no statics
-mod global;
-mod handle;
+pub(crate) mod global;
+pub(crate) mod handle;
 #[cfg(all(test, loom))]
 mod model;
 #[cfg(feature = "metrics")]
@@ -21,8 +22,8 @@ mod stop;
 mod weak;
 
 pub use builder::{Builder, WheelKind};
-pub use error::{BuildError, BusyTask, StopError};
+pub use error::BusyTask;
 #[cfg(not(any(loom, shuttle)))]
-pub use global::{InstallError, global, install_global, try_global};
-pub use handle::HashedWheelTimer;
+pub use global::InstallError;
+pub(crate) use handle::HashedWheelTimer;
 pub use weak::WeakTimer;

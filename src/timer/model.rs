@@ -3,7 +3,8 @@
 //! Each model ends with `accounted_for`: the tasks, the results of `stop` and the timer's counters
 //! agree that every timeout has ended in exactly one way.
 
-use super::{Builder, HashedWheelTimer, StopError};
+use super::error::StopError;
+use super::{Builder, HashedWheelTimer};
 use crate::base::sync::thread::JoinHandle;
 use crate::base::sync::{Arc, ArrayQueue, Condvar, Mutex, Ordering, check, check_up_to, spawn};
 use crate::executor::Job;

@@ -37,9 +37,9 @@ impl HashedWheelTimer {
     /// | `wheelwork_lateness_seconds` | histogram | from a deadline to the executor |
     /// | `wheelwork_lateness_max_seconds` | gauge | the greatest lateness so far |
     ///
-    /// Each has the label `timer`, the [name of the worker's thread](crate::Builder::thread_name). Two
+    /// Each has the label `timer`, the [name of the worker's thread](crate::timer::Builder::thread_name). Two
     /// timers of one name share their metrics, so give each timer its own name. A value of the histogram
-    /// is the end of its bucket in [`Lateness`](crate::Lateness), so it is at most 25 % too high. Each value
+    /// is the end of its bucket in [`Lateness`](crate::metrics::Lateness), so it is at most 25 % too high. Each value
     /// is recorded once, however many threads publish.
     ///
     /// # Examples

@@ -20,7 +20,8 @@ impl HashedWheelTimer {
 ///
 /// ```
 /// use std::time::Duration;
-/// use wheelwork::{HashedWheelTimer, WeakTimer};
+/// use wheelwork::HashedWheelTimer;
+/// use wheelwork::timer::WeakTimer;
 ///
 /// /// Looks once, and again after a minute, until the timer is gone.
 /// fn watch(timer: &WeakTimer) {

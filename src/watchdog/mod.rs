@@ -1,24 +1,25 @@
-//! The watchdog: it tells on the timer's worker that a task, a runtime or a shard is stuck.
-//!
-//! A watched thing is a connection of an idle manager that nobody reads or writes: to feed it is a touch. This
-//! folder adds its name, its recovery, and in `silence` what counts. All else is the idle manager's.
-//!
-//! **One call at a time.** `Stall::state` says which call for a thing runs, and which one was the last:
-//!
-//! | state | meaning | transitions |
-//! |---|---|---|
-//! | `QUIET` | its last call was no report | the worker reports -> `TELLING` |
-//! | `TELLING` | the worker reports it as stuck | fed -> `FED`; the call returns -> `STUCK` |
-//! | `STUCK` | its last call was a report | the worker reports again -> `TELLING`; fed -> `FED` |
-//! | `FED` | it was fed after a report that runs, or its recovery is being told | the report returns -> `STUCK`; the recovery returns -> `QUIET` |
-//!
-//! Who changes `STUCK` to `FED` tells the recovery. This is the thread that feeds, or the worker after a report, if the
-//! thing was fed meanwhile. While a recovery is being told, no report begins. So calls for one thing never overlap, and
-//! the last one is a recovery if it was fed since the last report.
-//!
-//! **A feed that sees no report.** A feed stores its time and then loads the state; the worker changes the state and
-//! then loads the time of the last feed. Without a fence, the feed can miss the state while the worker misses the feed.
-//! The next feed then tells the recovery. A pause may be followed by no feed for a long time, so it has the fence.
+//! Tells on the timer's worker that a thread, a runtime or a shard is stuck. [A watchdog](crate::guide::a_watchdog)
+//! says how to watch what.
+
+// A watched thing is a connection of an idle manager that nobody reads or writes: to feed it is a touch. This
+// folder adds its name, its recovery, and in `silence` what counts. All else is the idle manager's.
+//
+// **One call at a time.** `Stall::state` says which call for a thing runs, and which one was the last:
+//
+// | state | meaning | transitions |
+// |---|---|---|
+// | `QUIET` | its last call was no report | the worker reports -> `TELLING` |
+// | `TELLING` | the worker reports it as stuck | fed -> `FED`; the call returns -> `STUCK` |
+// | `STUCK` | its last call was a report | the worker reports again -> `TELLING`; fed -> `FED` |
+// | `FED` | it was fed after a report that runs, or its recovery is being told | the report returns -> `STUCK`; the recovery returns -> `QUIET` |
+//
+// Who changes `STUCK` to `FED` tells the recovery. This is the thread that feeds, or the worker after a report, if the
+// thing was fed meanwhile. While a recovery is being told, no report begins. So calls for one thing never overlap, and
+// the last one is a recovery if it was fed since the last report.
+//
+// **A feed that sees no report.** A feed stores its time and then loads the state; the worker changes the state and
+// then loads the time of the last feed. Without a fence, the feed can miss the state while the worker misses the feed.
+// The next feed then tells the recovery. A pause may be followed by no feed for a long time, so it has the fence.
 
 mod silence;
 
@@ -46,7 +47,8 @@ use std::time::Duration;
 /// ```
 /// use std::sync::mpsc;
 /// use std::time::Duration;
-/// use wheelwork::{HashedWheelTimer, Watchdog, WatchdogEvent};
+/// use wheelwork::HashedWheelTimer;
+/// use wheelwork::watchdog::{Watchdog, WatchdogEvent};
 ///
 /// let timer = HashedWheelTimer::builder().tick_duration(Duration::from_millis(10)).build()?;
 /// let (sender, events) = mpsc::channel();
@@ -95,7 +97,7 @@ type Tell = dyn Fn(&str, WatchdogEvent) + Send + Sync;
 ///
 /// ```
 /// # use std::time::Duration;
-/// # use wheelwork::WatchdogEvent;
+/// # use wheelwork::watchdog::WatchdogEvent;
 /// fn on_event(name: &str, event: WatchdogEvent) {
 ///     match event {
 ///         WatchdogEvent::Stuck { unfed_for, .. } if unfed_for > Duration::from_secs(60) => {
@@ -137,8 +139,8 @@ impl Watchdog {
     /// fed while a report ran. Calls for one thing never overlap, and the last one tells the truth. Calls for two
     /// things may overlap.
     ///
-    /// A panic of `tell` is caught, on both threads, and counted in [`Metrics::panicked`](crate::Metrics::panicked).
-    /// The thing stays watched, and the report counts as told.
+    /// A panic of `tell` is caught, on both threads, and counted in
+    /// [`Metrics::panicked`](crate::metrics::Metrics::panicked). The thing stays watched, and the report counts as told.
     ///
     /// `tell` may feed the thing itself. The recovery is told once that call has returned.
     pub fn new<F>(timer: &HashedWheelTimer, tell: F) -> Self
@@ -198,7 +200,7 @@ impl fmt::Debug for Watchdog {
 
 /// The handle of a watched thing. Created by [`Watchdog::watch`]. Dropping it stops watching; no recovery is reported.
 ///
-/// Threads that work on one thing share it by reference or in an [`Arc`](std::sync::Arc).
+/// Threads that work on one thing share it by reference or in a [`std::sync::Arc`].
 ///
 /// # Examples
 ///
@@ -206,7 +208,7 @@ impl fmt::Debug for Watchdog {
 ///
 /// ```
 /// # use std::{sync::mpsc, time::Duration};
-/// # use wheelwork::Feeder;
+/// # use wheelwork::watchdog::Feeder;
 /// fn serve(jobs: mpsc::Receiver<u32>, feeder: Feeder) {
 ///     loop {
 ///         let job = {
@@ -218,7 +220,7 @@ impl fmt::Debug for Watchdog {
 ///     }
 /// }
 /// # let timer = wheelwork::HashedWheelTimer::new()?;
-/// # let watchdog = wheelwork::Watchdog::new(&timer, |_, _| ());
+/// # let watchdog = wheelwork::watchdog::Watchdog::new(&timer, |_, _| ());
 /// # let (sender, jobs) = mpsc::channel();
 /// # sender.send(1)?;
 /// # drop(sender);
@@ -251,7 +253,8 @@ impl Feeder {
     /// ```
     /// # use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
     /// # use std::time::Duration;
-    /// use wheelwork::{HashedWheelTimer, ManualClock, Watchdog};
+    /// use wheelwork::watchdog::Watchdog;
+    /// use wheelwork::{HashedWheelTimer, ManualClock};
     ///
     /// let clock = ManualClock::new();
     /// let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;

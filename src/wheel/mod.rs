@@ -18,7 +18,7 @@
 //! instants and whose time can be paused and scaled, and the [`Ticks`] on which it counts. A [`LocalTimer`] has
 //! sleeps for async tasks of one thread, driven by the loop of that thread.
 //!
-//! The timer runs on the first three; see [`WheelKind`](crate::WheelKind).
+//! The timer runs on the first three; see [`WheelKind`](crate::timer::WheelKind).
 //! [Choosing a wheel](crate::guide::choosing_a_wheel) has pictures of them, and
 //! [your own loop](crate::guide::own_loop) has programs.
 //! docs/wheels.md compares all of them by measurement.

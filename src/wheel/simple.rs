@@ -53,8 +53,7 @@ pub struct DelayError<T> {
     pub delay: u64,
     /// The number of buckets. The delay must be less than this.
     pub ticks_per_wheel: usize,
-    /// The refused value.
-    pub value: Refused<T>,
+    value: Refused<T>,
 }
 
 impl<T> DelayError<T> {

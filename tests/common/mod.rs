@@ -15,7 +15,8 @@ pub use self::{
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wheelwork::executor::Job;
-use wheelwork::{Builder, HashedWheelTimer, ManualClock, Timeout, WheelKind};
+use wheelwork::timer::{Builder, WheelKind};
+use wheelwork::{HashedWheelTimer, ManualClock, Timeout};
 
 #[allow(unused_imports)] // likewise
 pub use kit::Random;
@@ -117,7 +118,7 @@ pub fn on(wheel: WheelKind) -> Builder {
 #[macro_export]
 macro_rules! on_every_wheel {
     ($($test:ident),* $(,)?) => { $(mod $test {
-        use wheelwork::WheelKind;
+        use wheelwork::timer::WheelKind;
         #[test]
         fn hashed() {
             super::$test(WheelKind::Hashed);

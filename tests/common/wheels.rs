@@ -1,6 +1,7 @@
 //! A file of its own, because the fuzz target uses nothing else of `common`.
 
-use wheelwork::{Builder, HashedWheelTimer, WheelKind};
+use wheelwork::HashedWheelTimer;
+use wheelwork::timer::{Builder, WheelKind};
 
 pub const WHEELS: [WheelKind; 3] =
     [WheelKind::Hashed, WheelKind::Hierarchical, WheelKind::LinuxClassic];

@@ -5,7 +5,8 @@ use crate::common::{TICK, assert_conserved, eventually, manual, ms, one_look};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc;
 use std::time::Duration;
-use wheelwork::{HashedWheelTimer, Next, Run, Timeout, TimerTask};
+use wheelwork::task::{Next, Run, TimerTask};
+use wheelwork::{HashedWheelTimer, Timeout};
 
 with_every_task!(
     rule_01_a_repeating_task_that_is_cancelled_is_dropped_once,

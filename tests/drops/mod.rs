@@ -29,7 +29,8 @@ mod stops;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
-use wheelwork::{HashedWheelTimer, Next, Run, Timeout, TimerTask};
+use wheelwork::task::{Next, Run, TimerTask};
+use wheelwork::{HashedWheelTimer, Timeout};
 
 /// What has happened to the tasks of one test.
 #[derive(Default)]

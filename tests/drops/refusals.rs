@@ -5,8 +5,8 @@ use crate::common::{Mutex, TICK, assert_conserved, eventually, manual, manual_wi
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
-use wheelwork::executor::{Job, OnRefusal, ThreadPool};
-use wheelwork::{Executor, HashedWheelTimer, RefusalReason, Timeout};
+use wheelwork::executor::{Executor, Job, OnRefusal, ThreadPool};
+use wheelwork::{HashedWheelTimer, RefusalReason, Timeout};
 
 with_every_task!(
     rule_01_a_task_refused_by_the_limit_is_dropped_once,

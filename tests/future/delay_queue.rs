@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use wheelwork::future::{DelayKey, DelayQueue};
-use wheelwork::{Clock, HashedWheelTimer, ManualClock};
+use wheelwork::time::Clock;
+use wheelwork::{HashedWheelTimer, ManualClock};
 
 const SECOND: Duration = Duration::from_secs(1);
 

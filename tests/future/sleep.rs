@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
+use wheelwork::HashedWheelTimer;
 use wheelwork::future::Sleep;
-use wheelwork::{Clock, HashedWheelTimer, WheelKind};
+use wheelwork::time::Clock;
+use wheelwork::timer::WheelKind;
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -7,8 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 use wheelwork::executor::Job;
 use wheelwork::idle::{Answer, IdleKind, IdleTimeouts, Watch};
-use wheelwork::time::{Follower, Pace};
-use wheelwork::{Builder, Clock, HashedWheelTimer, ManualClock};
+use wheelwork::time::{Clock, Follower, Pace};
+use wheelwork::timer::Builder;
+use wheelwork::{HashedWheelTimer, ManualClock};
 
 /// Asks the manager, which takes all of its locks.
 #[derive(Clone, Default)]

@@ -13,7 +13,8 @@ mod stops;
 use crate::common::{Record, TICK, manual_with, ms};
 use wheelwork::executor::Job;
 use wheelwork::idle::{Answer, IdleEvent, IdleKind, IdlePolicy, IdleTimeouts};
-use wheelwork::{Builder, HashedWheelTimer, ManualClock};
+use wheelwork::timer::Builder;
+use wheelwork::{HashedWheelTimer, ManualClock};
 
 /// A report: the connection, its kind, whether it is the first, and the milliseconds of silence.
 type Seen = (u32, IdleKind, bool, u128);

@@ -2,7 +2,7 @@
 
 use crate::common::WHEELS;
 use std::fmt::{self, Write};
-use wheelwork::WheelKind;
+use wheelwork::timer::WheelKind;
 
 /// A timer's settings and operations. Its `Debug` output is a test to paste.
 #[derive(Clone, PartialEq, Eq)]
@@ -159,7 +159,7 @@ impl History {
         let mut text = String::from("#[test]\nfn a_history_that_differed() {\n    ");
         text.push_str(
             "use super::history::{Act::*, Cadence::*, Fate::*, Refused::*, When::*, *};\n    \
-             use wheelwork::WheelKind;\n",
+             use wheelwork::timer::WheelKind;\n",
         );
         let Setup { tick, wheel, ticks_per_wheel, limit, executor } = &self.setup;
         let executor = executor.as_ref().map(|Hands { fates, refused }| {

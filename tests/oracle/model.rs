@@ -2,7 +2,7 @@
 
 use super::history::{Cadence, Script, Series, Setup, When};
 use std::collections::BTreeMap;
-use wheelwork::Metrics;
+use wheelwork::metrics::Metrics;
 
 /// The deadline that means never.
 const NEVER: u64 = u64::MAX;
@@ -62,7 +62,7 @@ pub struct Timeout {
 
 macro_rules! counts {
     ($($count:ident)*) => {
-        /// The counts of timeouts in `wheelwork::Metrics`.
+        /// The counts of timeouts in `wheelwork::metrics::Metrics`.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Counts {
             $(pub $count: u64,)*

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 use wheelwork::executor::OnRefusal;
-use wheelwork::{Clock, HashedWheelTimer, ManualClock, MissedTickBehavior, Period, Timeout};
+use wheelwork::time::Clock;
+use wheelwork::{HashedWheelTimer, ManualClock, MissedTickBehavior, Period, Timeout};
 
 pub fn play(history: &History) -> Vec<Event> {
     let clock = ManualClock::new();

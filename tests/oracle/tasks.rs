@@ -5,7 +5,8 @@ use super::world::{Event, World, before, length, lock};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use wheelwork::executor::Job;
-use wheelwork::{Next, Run, StopError, Timeout, TimerTask};
+use wheelwork::task::{Next, Run, TimerTask};
+use wheelwork::{StopError, Timeout};
 
 pub(super) struct Scripted {
     pub(super) world: Arc<World>,

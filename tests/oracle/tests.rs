@@ -103,7 +103,7 @@ fn random_histories_cover_every_event() {
 #[test]
 fn a_series_that_was_moved_back_agrees_with_the_model() {
     use super::history::{Cadence::*, When::*, *};
-    use wheelwork::WheelKind;
+    use wheelwork::timer::WheelKind;
     const TICK: u64 = 100_000_000;
     let series = Series { every: TICK, initial: None, cadence: Delay, panics_in: 0 };
     super::agree(&History {
@@ -129,7 +129,7 @@ fn a_series_that_was_moved_back_agrees_with_the_model() {
 #[test]
 fn a_run_that_goes_on_in_the_past_agrees_with_the_model() {
     use super::history::{Act::*, Cadence::*, Fate::*, Refused::*, When::*, *};
-    use wheelwork::WheelKind;
+    use wheelwork::timer::WheelKind;
     let schedule = |when, acts, lives| {
         Op::Schedule(when, Script { acts, lives, panics: false, panics_when_cancelled: false })
     };

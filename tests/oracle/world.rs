@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use wheelwork::executor::Job;
-use wheelwork::{
-    HashedWheelTimer, RefusalReason, RescheduleError, ScheduleError, Timeout, TimerTask,
-};
+use wheelwork::task::TimerTask;
+use wheelwork::{HashedWheelTimer, RefusalReason, RescheduleError, ScheduleError, Timeout};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {

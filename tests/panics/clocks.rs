@@ -8,10 +8,9 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 use wheelwork::executor::ThreadPool;
-use wheelwork::time::{Follower, Pace};
-use wheelwork::{
-    Clock, HashedWheelTimer, ManualClock, MissedTickBehavior, Next, Period, Run, Timeout, TimerTask,
-};
+use wheelwork::task::{Next, Run, TimerTask};
+use wheelwork::time::{Clock, Follower, Pace};
+use wheelwork::{HashedWheelTimer, ManualClock, MissedTickBehavior, Period, Timeout};
 
 fn on_a_bad_clock(clock: &BadClock) -> HashedWheelTimer {
     let builder = HashedWheelTimer::builder().tick_duration(ms(1)).thread_name(WORKER);

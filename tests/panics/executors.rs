@@ -3,8 +3,8 @@
 use super::{BadCancel, Bomb, assert_unhurt, with_a_bomb};
 use crate::common::{Record, TICK, manual_with};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use wheelwork::executor::{Job, OnRefusal};
-use wheelwork::{Executor, HashedWheelTimer};
+use wheelwork::HashedWheelTimer;
+use wheelwork::executor::{Executor, Job, OnRefusal};
 
 /// An executor that panics for its first jobs and refuses the others.
 fn bad_for(jobs: usize) -> impl Executor {

@@ -45,7 +45,9 @@ use crate::common::{Record, TICK, assert_conserved};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
-use wheelwork::{Clock, HashedWheelTimer, ManualClock, Next, Run, Timeout, TimerTask};
+use wheelwork::task::{Next, Run, TimerTask};
+use wheelwork::time::Clock;
+use wheelwork::{HashedWheelTimer, ManualClock, Timeout};
 
 /// Panics when it is dropped, unless it is disarmed.
 struct Bomb(bool);

@@ -5,7 +5,8 @@ use crate::common::{Record, TICK, assert_conserved, eventually, manual, manual_w
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use wheelwork::executor::Job;
-use wheelwork::{HashedWheelTimer, Next, Period, RefusalReason, Run, Timeout, TimerTask};
+use wheelwork::task::{Next, Run, TimerTask};
+use wheelwork::{HashedWheelTimer, Period, RefusalReason, Timeout};
 
 fn bad_task() {
     panic!("a bad task");

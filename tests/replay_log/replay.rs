@@ -12,10 +12,10 @@ use crate::log::Request;
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
-use wheelwork::{
-    BuildError, Clock as _, HashedWheelTimer, ManualClock, Metrics, Next, RescheduleError, Run,
-    Timeout, TimerTask,
-};
+use wheelwork::metrics::Metrics;
+use wheelwork::task::{Next, Run, TimerTask};
+use wheelwork::time::Clock as _;
+use wheelwork::{BuildError, HashedWheelTimer, ManualClock, RescheduleError, Timeout};
 
 /// What can be chosen.
 #[derive(Clone, Copy, Debug)]

@@ -4,9 +4,10 @@ use crate::common::{Gate, Record, assert_conserved, blocking_task, eventually, m
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use wheelwork::executor::Job;
-use wheelwork::{
-    Builder, Clock, HashedWheelTimer, Next, Period, Run, StopError, Timeout, TimerTask,
-};
+use wheelwork::task::{Next, Run, TimerTask};
+use wheelwork::time::Clock;
+use wheelwork::timer::Builder;
+use wheelwork::{HashedWheelTimer, Period, StopError, Timeout};
 
 /// A clock that shows by its weak references whether the timer is gone.
 struct Held(#[expect(dead_code, reason = "counted")] Arc<()>);

@@ -118,7 +118,7 @@ fn rule_09_a_stop_with_a_limit_of_zero_asks_once() {
 /// An executor that runs each job on the worker, and whose drop blocks.
 struct Lingers(Mutex<mpsc::Receiver<()>>);
 
-impl wheelwork::Executor for Lingers {
+impl wheelwork::executor::Executor for Lingers {
     fn execute(&self, job: wheelwork::executor::Job) -> Result<(), wheelwork::executor::Job> {
         job.run();
         Ok(())

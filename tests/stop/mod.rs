@@ -7,7 +7,8 @@ mod races;
 mod returned;
 
 use crate::common::Record;
-use wheelwork::{Next, Run, Timeout, TimerTask};
+use wheelwork::Timeout;
+use wheelwork::task::{Next, Run, TimerTask};
 
 struct Told(Record<&'static str>);
 

@@ -5,7 +5,8 @@ use crate::on_every_wheel;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
-use wheelwork::{HashedWheelTimer, Period, RescheduleError, StopError, WheelKind};
+use wheelwork::timer::WheelKind;
+use wheelwork::{HashedWheelTimer, Period, RescheduleError, StopError};
 
 on_every_wheel!(rule_01_a_timeout_scheduled_during_a_stop_runs_is_returned_or_is_refused);
 
@@ -162,7 +163,7 @@ fn rule_09_a_stop_does_not_wait_for_a_tick() {
 #[test]
 fn the_executor_is_dropped_before_the_stop_returns() {
     struct Noted(Record<()>);
-    impl wheelwork::Executor for Noted {
+    impl wheelwork::executor::Executor for Noted {
         fn execute(&self, job: wheelwork::executor::Job) -> Result<(), wheelwork::executor::Job> {
             job.run();
             Ok(())

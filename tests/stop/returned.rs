@@ -5,9 +5,9 @@ use crate::common::{Random, Record, assert_conserved, manual_with, ms, on};
 use crate::on_every_wheel;
 use std::thread;
 use std::time::Duration;
-use wheelwork::{
-    HashedWheelTimer, Next, RefusalReason, RescheduleError, Run, TimerTask, Unprocessed, WheelKind,
-};
+use wheelwork::task::{Next, Run, TimerTask};
+use wheelwork::timer::WheelKind;
+use wheelwork::{HashedWheelTimer, RefusalReason, RescheduleError, Unprocessed};
 
 on_every_wheel!(rule_01_stop_returns_unprocessed_timeouts_in_the_order_of_deadlines);
 
@@ -147,7 +147,7 @@ fn a_returned_task_is_recognised_by_its_type() {
 #[test]
 fn a_task_scheduled_again_keeps_its_type() {
     fn greet() {}
-    let (mut timer, mut task) = (HashedWheelTimer::new().unwrap(), None::<wheelwork::Task>);
+    let (mut timer, mut task) = (HashedWheelTimer::new().unwrap(), None::<wheelwork::task::Task>);
     for again in 0..4 {
         match task.take() {
             Some(task) => timer.new_timeout(task, ms(10_000)).unwrap(),
@@ -158,7 +158,7 @@ fn a_task_scheduled_again_keeps_its_type() {
             unprocessed.is::<fn()>() && !unprocessed.is::<Box<dyn FnOnce() + Send>>(),
             "time {again}"
         );
-        assert!(unprocessed.is::<wheelwork::Task>(), "every task is a `Task`");
+        assert!(unprocessed.is::<wheelwork::task::Task>(), "every task is a `Task`");
         task = Some(unprocessed.into_task());
         timer = HashedWheelTimer::new().unwrap();
     }

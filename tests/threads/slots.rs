@@ -7,7 +7,8 @@ use crate::common::{
 use crate::on_every_wheel;
 use std::sync::mpsc;
 use std::time::Duration;
-use wheelwork::{HashedWheelTimer, ManualClock, RescheduleError, Timeout, WheelKind};
+use wheelwork::timer::WheelKind;
+use wheelwork::{HashedWheelTimer, ManualClock, RescheduleError, Timeout};
 
 on_every_wheel!(
     rule_07_timeouts_of_one_thread_run_in_order_in_reused_slots,

@@ -9,7 +9,8 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex as Leaf}; // never locked across a call of the timer
 use std::time::Duration;
-use wheelwork::{Next, Run, Timeout, TimerTask};
+use wheelwork::Timeout;
+use wheelwork::task::{Next, Run, TimerTask};
 
 /// How a timeout has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

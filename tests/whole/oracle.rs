@@ -8,7 +8,8 @@ use crate::program::nanos;
 use crate::rogue;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
-use wheelwork::{HashedWheelTimer, Metrics};
+use wheelwork::HashedWheelTimer;
+use wheelwork::metrics::Metrics;
 
 /// The slots of a chunk.
 const SLOTS: u64 = 62;

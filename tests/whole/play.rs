@@ -14,9 +14,9 @@ use std::sync::{Arc, Mutex as Leaf}; // never locked across a call of the timer
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use wheelwork::time::Clock;
+use wheelwork::timer::Builder;
 use wheelwork::{
-    Builder, HashedWheelTimer, ManualClock, MissedTickBehavior, Period, StopError, Timeout,
-    Unprocessed,
+    HashedWheelTimer, ManualClock, MissedTickBehavior, Period, StopError, Timeout, Unprocessed,
 };
 
 /// The most brief threads that a phase starts: each may start others.

@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread;
 use std::time::Instant;
+use wheelwork::ManualClock;
 use wheelwork::executor::{Job, OnRefusal, ThreadPool};
-use wheelwork::time::{Follower, Pace};
-use wheelwork::{Builder, Clock, ManualClock};
+use wheelwork::time::{Clock, Follower, Pace};
+use wheelwork::timer::Builder;
 
 /// The payload of a panic here. It prints nothing.
 struct Tantrum;

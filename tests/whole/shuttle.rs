@@ -17,7 +17,8 @@ use shuttle::thread;
 use std::sync::Arc;
 use std::time::Duration;
 use wheelwork::executor::{OnRefusal, ThreadPool};
-use wheelwork::{HashedWheelTimer, ManualClock, Next, Run, Timeout, TimerTask, Unprocessed};
+use wheelwork::task::{Next, Run, TimerTask};
+use wheelwork::{HashedWheelTimer, ManualClock, Timeout, Unprocessed};
 
 const TICK: Duration = Duration::from_millis(100);
 

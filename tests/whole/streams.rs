@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
+use wheelwork::HashedWheelTimer;
 use wheelwork::future::{
     ChunksTimeout, Debounce, DelayKey, DelayQueue, Delayed, StreamTimeout, Throttle, TimedStreamExt,
 };
-use wheelwork::{Clock, HashedWheelTimer};
+use wheelwork::time::Clock;
 
 type Queue = DelayQueue<Value>;
 

@@ -3,7 +3,7 @@
 use crate::load::{AGES, Load};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
-use wheelwork::{Lateness, Metrics, ThreadMetrics};
+use wheelwork::metrics::{Lateness, Metrics, ThreadMetrics};
 
 /// The number of samples that are kept. At ten in a second, this is two seconds.
 const SAMPLES: usize = 21;

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use wheelwork::{HashedWheelTimer, Metrics};
+use wheelwork::HashedWheelTimer;
+use wheelwork::metrics::Metrics;
 
 /// How many clients may wait to be accepted. The standard library allows 128.
 const BACKLOG: i32 = 1024;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 use telemetry::Events;
 use wheelwork::executor::Job;
-use wheelwork::{Builder, HashedWheelTimer, ManualClock};
+use wheelwork::timer::Builder;
+use wheelwork::{HashedWheelTimer, ManualClock};
 
 const TICK: Duration = Duration::from_millis(100);
 const SECOND: Duration = Duration::from_secs(1);

@@ -4,7 +4,9 @@ use std::time::Duration;
 use telemetry::{Exporter, Scrape};
 use wheelwork::executor::Job;
 use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
-use wheelwork::{Builder, HashedWheelTimer, ManualClock, Metrics};
+use wheelwork::metrics::Metrics;
+use wheelwork::timer::Builder;
+use wheelwork::{HashedWheelTimer, ManualClock};
 
 const TICK: Duration = Duration::from_millis(100);
 

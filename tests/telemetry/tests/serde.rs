@@ -1,7 +1,8 @@
 //! Snapshots of the metrics as JSON.
 
 use std::time::Duration;
-use wheelwork::{HashedWheelTimer, ManualClock, Metrics};
+use wheelwork::metrics::Metrics;
+use wheelwork::{HashedWheelTimer, ManualClock};
 
 /// Snapshots can be compared, stored and read again.
 #[test]

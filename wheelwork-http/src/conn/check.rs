@@ -4,7 +4,7 @@ use super::state::{Conn, Control, Flags};
 use crate::time::NEVER;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
-use wheelwork::{Next, Run, TimerTask};
+use wheelwork::task::{Next, Run, TimerTask};
 
 /// If the connection's task has not acted on a deadline after this time, it is woken again.
 const AGAIN: u64 = 1_000_000_000;

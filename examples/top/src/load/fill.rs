@@ -9,7 +9,8 @@ use super::{BUCKETS, TICK};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use wheelwork::{HashedWheelTimer, Next, RescheduleError, Run, Timeout, TimerTask};
+use wheelwork::task::{Next, Run, TimerTask};
+use wheelwork::{HashedWheelTimer, RescheduleError, Timeout};
 
 pub(crate) struct Fill {
     started_at: Instant,

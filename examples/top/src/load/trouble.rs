@@ -6,7 +6,8 @@ use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
-use wheelwork::{HashedWheelTimer, Next, RefusalReason, Run, TimerTask};
+use wheelwork::task::{Next, Run, TimerTask};
+use wheelwork::{HashedWheelTimer, RefusalReason};
 
 /// The timeouts of a burst: all are due in one tick.
 pub(crate) const BURST: u32 = 100_000;
