@@ -6,20 +6,15 @@
 
 use crate::future::Sleep;
 use crate::idle::{IdleTimeouts, Watch};
+use crate::timer::WeakTimer;
+use crate::watchdog::{Feeder, Watchdog};
 use crate::{HashedWheelTimer, Timeout};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-impl UnwindSafe for HashedWheelTimer {}
-impl RefUnwindSafe for HashedWheelTimer {}
-
-impl UnwindSafe for Timeout {}
-impl RefUnwindSafe for Timeout {}
+macro_rules! unwind_safe {
+    ($($handle:ty),*) => { $(impl UnwindSafe for $handle {} impl RefUnwindSafe for $handle {})* };
+}
+unwind_safe!(HashedWheelTimer, WeakTimer, Timeout, Sleep, Watch, Watchdog, Feeder);
 
 impl<T> UnwindSafe for IdleTimeouts<T> {}
 impl<T> RefUnwindSafe for IdleTimeouts<T> {}
-
-impl UnwindSafe for Watch {}
-impl RefUnwindSafe for Watch {}
-
-impl UnwindSafe for Sleep {}
-impl RefUnwindSafe for Sleep {}

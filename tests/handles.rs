@@ -1,13 +1,33 @@
-//! Handles as values: which are equal, and how a map finds what belongs to a timeout.
+//! Handles as values: what they implement, which are equal, and how a map finds what belongs to a timeout.
 
 use crate::common::{Record, TICK, eventually, manual, ms};
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
+use std::error::Error;
+use std::fmt::Debug;
+use std::hash::Hash;
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
-use wheelwork::task::{Next, Run, TimerTask};
-use wheelwork::time::Clock;
-use wheelwork::{HashedWheelTimer, Timeout};
+use wheelwork::executor::{Job, OnRefusal, PoolError, ThreadPool};
+use wheelwork::future::{
+    DelayQueue, FutureTimeout, Interval, Sleep, Stop, TimeoutError, ZeroPeriod,
+};
+use wheelwork::idle::{
+    Answer, IdleEvent, IdlePolicy, IdleTimeouts, PauseGuard, ScaleError, Timestamp, Watch,
+};
+use wheelwork::task::{Next, Run, Task, TimerTask};
+use wheelwork::time::{Clock, SystemClock};
+use wheelwork::timer::{Builder, WeakTimer, WheelKind};
+use wheelwork::watchdog::{Feeder, Watchdog, WatchdogEvent};
+use wheelwork::wheel::{
+    DelayError, DelayLine, Elapsed, Expired, Hashed, Hierarchical, Key, LevelSizeError, Linux,
+    SpeedError, TimedWheel, Wheel, WheelSizeError, ZeroDurationError,
+};
+use wheelwork::{
+    BuildError, CancelOnDrop, HashedWheelTimer, ManualClock, MissedTickBehavior, Period,
+    RefusalReason, RescheduleError, ScheduleError, StopError, Timeout, Unprocessed,
+};
 
 /// Notes the handle that it sees in its run.
 struct SeesItself(Record<Timeout>);
@@ -69,6 +89,85 @@ fn timeouts_that_follow_each_other_in_a_slot_differ() {
         }
     }
     assert_eq!(kept.len(), 334);
+}
+
+/// As the handles of the standard library do.
+#[test]
+fn handles_print_and_cross_threads() {
+    fn sent<T: Debug + Send + 'static>() {}
+    fn shared<T: Debug + Send + Sync + 'static>() {}
+    fn cloned<T: Clone + Debug + Send + Sync + 'static>() {}
+
+    cloned::<HashedWheelTimer>();
+    cloned::<WeakTimer>();
+    cloned::<Timeout>();
+    cloned::<ManualClock>();
+    cloned::<SystemClock>();
+    cloned::<Builder>();
+    cloned::<ThreadPool>();
+    cloned::<OnRefusal>();
+    cloned::<Watchdog>();
+    // Even for a connection that is not `Sync`: only one thread has it at a time.
+    cloned::<IdleTimeouts<Cell<u32>>>();
+    shared::<CancelOnDrop>();
+    shared::<Watch>();
+    shared::<PauseGuard<'static>>();
+    shared::<Feeder>();
+    shared::<Sleep>();
+    shared::<Interval>();
+    shared::<FutureTimeout<Sleep>>();
+    shared::<DelayQueue<u32>>();
+    shared::<Stop>();
+    shared::<Wheel<u32, Hashed>>();
+    shared::<Wheel<u32, Linux>>();
+    shared::<TimedWheel<u32, Hierarchical>>();
+    shared::<DelayLine<u32>>();
+    sent::<Job>();
+    sent::<Unprocessed>();
+    sent::<Task>();
+}
+
+/// Values can be compared, and kept in a set.
+#[test]
+fn values_can_be_compared_and_hashed() {
+    fn value<T: Clone + Debug + Eq + Hash + Send + Sync + 'static>() {}
+
+    value::<Timeout>();
+    value::<Key>();
+    value::<Expired<u32>>();
+    value::<Period>();
+    value::<MissedTickBehavior>();
+    value::<WheelKind>();
+    value::<IdlePolicy>();
+    value::<IdleEvent>();
+    value::<Answer>();
+    value::<Timestamp>();
+    value::<WatchdogEvent>();
+    value::<RefusalReason>();
+    value::<RescheduleError>();
+    value::<StopError>();
+    value::<TimeoutError>();
+}
+
+#[test]
+fn errors_are_boxed_as_they_are() {
+    fn error<T: Error + Send + Sync + 'static>() {}
+
+    error::<BuildError>();
+    error::<StopError>();
+    error::<RescheduleError>();
+    error::<RefusalReason>();
+    error::<ScheduleError<Cell<u32>>>();
+    error::<DelayError<Cell<u32>>>();
+    error::<TimeoutError>();
+    error::<ZeroPeriod>();
+    error::<PoolError>();
+    error::<ScaleError>();
+    error::<WheelSizeError>();
+    error::<LevelSizeError>();
+    error::<ZeroDurationError>();
+    error::<SpeedError>();
+    error::<Elapsed>();
 }
 
 /// A clock that is counted.

@@ -120,7 +120,7 @@ impl<F: Future> TimedFutureExt for F {}
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum TimeoutError {
     /// The deadline has passed.

@@ -28,7 +28,7 @@ use std::time::Duration;
 ///     }
 /// }
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct IdleEvent {
     /// The kind of silence.
@@ -68,7 +68,7 @@ pub struct IdleEvent {
 /// # drop(watch);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Answer {
     /// Report the connection again when it has been silent for its duration once more.

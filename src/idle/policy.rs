@@ -24,11 +24,11 @@ use std::time::Duration;
 ///     .waiting_write(Duration::from_secs(10));
 /// assert_eq!(policy, policy.clone());
 /// ```
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 #[must_use = "a policy is an argument of the calls that watch"]
 pub struct IdlePolicy(Arc<Limits>);
 
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(super) struct Limits {
     /// The duration of each kind in nanoseconds.
     after: [Option<u64>; IdleKind::LIMITED.len()],

@@ -32,7 +32,7 @@ use std::time::Instant;
 /// ```
 ///
 /// [`IdleTimeouts::now`]: super::IdleTimeouts::now
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(u64);
 
 impl Timestamp {

@@ -88,7 +88,7 @@ pub trait Clock: Send + Sync + 'static {
 /// # wheelwork::HashedWheelTimer::builder().clock(Ahead).build()?;
 /// # Ok::<(), wheelwork::BuildError>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Pace {
     /// At the pace of the system's monotonic clock. The worker sleeps until the next due tick.

@@ -54,7 +54,7 @@ pub struct ScheduleError<T = Box<dyn FnOnce() + Send>> {
 /// assert_eq!(remind(&timer).unwrap_err(), RefusalReason::Stopped);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum RefusalReason {
     /// The timer was stopped.
@@ -118,7 +118,7 @@ impl<T> fmt::Debug for ScheduleError<T> {
 /// assert_eq!(timeout.reschedule(Duration::from_secs(60)), Err(RescheduleError::Cancelled));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum RescheduleError {
     /// The task has run or is running.

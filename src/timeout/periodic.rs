@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 /// assert!(heartbeat.cancel());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "a period is an argument of the calls that repeat"]
 pub struct Period {
     pub(crate) every: Duration,
@@ -63,7 +63,7 @@ pub struct Period {
 /// The default is [`BurstUpTo`](Self::BurstUpTo) with 100: a short stall loses no run, and a machine that wakes up
 /// after a night does not run a heartbeat thirty thousand times.
 /// [Suspends and stalls](crate::guide::suspends) says when time jumps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MissedTickBehavior {
     /// Runs every missed run without waiting for a tick, in the order of all due timeouts. A burst that

@@ -99,7 +99,7 @@ pub enum BuildError {
 /// assert!(timer.stop()?.is_empty()); // the timer went on until now
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum StopError {
     /// A task on the worker called `stop`. The worker would wait for itself. The timer goes on: stop it
@@ -151,7 +151,7 @@ pub enum StopError {
 /// # drop(release);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct BusyTask {
     /// The name of its type, as of [`std::any::type_name`]. That of a closure says where it is.

@@ -111,7 +111,7 @@ type Tell = dyn Fn(&str, WatchdogEvent) + Send + Sync;
 /// }
 /// # on_event("", WatchdogEvent::Recovered { unfed_for: Duration::ZERO });
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WatchdogEvent {
     /// It has not been fed for its limit. Told on the timer's worker, and again after each further limit, until

@@ -35,7 +35,7 @@ pub struct Key {
 /// assert_eq!((key, deadline, value), (inserted, 3, "value"));
 /// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Expired<T> {
     /// The key that its insertion returned.

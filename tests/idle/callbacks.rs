@@ -177,15 +177,6 @@ fn the_callback_is_dropped_with_the_last_handle() {
 }
 
 #[test]
-fn handles_cross_threads() {
-    fn is_send_and_sync<T: Send + Sync>() {}
-    is_send_and_sync::<Watch>();
-    is_send_and_sync::<IdlePolicy>();
-    // Even for a connection that is not `Sync`: only one thread has it at a time.
-    is_send_and_sync::<IdleTimeouts<std::cell::Cell<u32>>>();
-}
-
-#[test]
 fn reports_are_counted_by_kind() {
     let (timer, clock) = manual();
     let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::KeepWatching);

@@ -19,7 +19,7 @@ use std::time::Duration;
 /// }
 /// # describe(&std::io::ErrorKind::TimedOut.into());
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{}", describe(*kind, *silent_for))]
 #[non_exhaustive]
 pub struct TimedOut {
