@@ -71,8 +71,8 @@
 //!    thread schedules in another timer for the first time.
 //! 5. **No task can hurt another.** Panics of tasks are caught and counted. On the worker, so are panics
 //!    of an executor, a callback, a [`Clock`](time::Clock) or a logger. (If the clock panics at the end of a run from
-//!    which a delay counts, that timeout is cancelled.) If the worker dies anyway, the timer is stopped. A job that the executor refuses is not lost: [`OnRefusal`](executor::OnRefusal) decides
-//!    what happens to it.
+//!    which a delay counts, that timeout is cancelled.) If the worker dies anyway, the timer is stopped. A job that the
+//!    executor refuses is not lost: [`OnRefusal`](executor::OnRefusal) decides what happens to it.
 //! 6. **Nothing due means no wake-up.** Ticks in which nothing is due cost nothing. Producers wake the
 //!    worker at most once per tick. (A thread that is interrupted just before it wakes the worker may wake
 //!    it once more.) While nothing is pending, the worker does not wake up. Timeouts that were cancelled

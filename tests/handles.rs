@@ -10,9 +10,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 use wheelwork::executor::{Job, OnRefusal, PoolError, ThreadPool};
-use wheelwork::future::{
-    DelayQueue, FutureTimeout, Interval, Sleep, Stop, TimeoutError, ZeroPeriod,
-};
+use wheelwork::future::{DelayQueue, FutureTimeout, Interval, Sleep, Stop, TimeoutError};
 use wheelwork::idle::{
     Answer, IdleEvent, IdlePolicy, IdleTimeouts, PauseGuard, ScaleError, Timestamp, Watch,
 };
@@ -160,7 +158,6 @@ fn errors_are_boxed_as_they_are() {
     error::<ScheduleError<Cell<u32>>>();
     error::<DelayError<Cell<u32>>>();
     error::<TimeoutError>();
-    error::<ZeroPeriod>();
     error::<PoolError>();
     error::<ScaleError>();
     error::<WheelSizeError>();

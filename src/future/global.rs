@@ -1,10 +1,11 @@
 //! The futures of the process's timer.
 
-use super::interval::{Interval, ZeroPeriod};
+use super::interval::Interval;
 use super::sleep::Sleep;
 use super::timeout::FutureTimeout;
 use crate::timeout::Period;
 use crate::timer::global::global;
+use crate::wheel::ZeroDurationError;
 use std::time::{Duration, Instant};
 
 /// A future that is ready `delay` from now, on the [global](crate::global) timer. See
@@ -115,6 +116,6 @@ pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> FutureTimeout<
 /// # }
 /// ```
 #[cfg_attr(feature = "tracing", track_caller)]
-pub fn interval(period: impl Into<Period>) -> Result<Interval, ZeroPeriod> {
+pub fn interval(period: impl Into<Period>) -> Result<Interval, ZeroDurationError> {
     global().interval(period)
 }

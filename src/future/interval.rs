@@ -4,6 +4,7 @@ use super::sleep::Sleep;
 use crate::time::tick::NEVER;
 use crate::timeout::Period;
 use crate::timer::HashedWheelTimer;
+use crate::wheel::ZeroDurationError;
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
@@ -45,7 +46,7 @@ impl HashedWheelTimer {
     /// # }
     /// ```
     #[cfg_attr(feature = "tracing", track_caller)]
-    pub fn interval(&self, period: impl Into<Period>) -> Result<Interval, ZeroPeriod> {
+    pub fn interval(&self, period: impl Into<Period>) -> Result<Interval, ZeroDurationError> {
         let period = period.into();
         let delay = period.initial_delay.unwrap_or(period.every);
         let time = &self.gate().time;
@@ -62,30 +63,14 @@ impl HashedWheelTimer {
         &self,
         first: Instant,
         period: impl Into<Period>,
-    ) -> Result<Interval, ZeroPeriod> {
+    ) -> Result<Interval, ZeroDurationError> {
         let period = period.into();
         if period.every.is_zero() {
-            return Err(ZeroPeriod);
+            return Err(ZeroDurationError);
         }
         Ok(Interval { sleep: self.sleep_until(first), period })
     }
 }
-
-/// The period of an interval is zero.
-///
-/// # Examples
-///
-/// ```
-/// # use std::time::Duration;
-/// # let timer = wheelwork::HashedWheelTimer::new()?;
-/// let refused = timer.interval(Duration::ZERO).unwrap_err();
-/// assert_eq!(refused.to_string(), "a period of 0s: expected a longer one");
-/// # Ok::<(), wheelwork::BuildError>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a period of 0s: expected a longer one")]
-#[non_exhaustive]
-pub struct ZeroPeriod;
 
 /// Ticks at a period. Created by [`HashedWheelTimer::interval`] and
 /// [`interval_at`](HashedWheelTimer::interval_at).

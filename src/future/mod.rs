@@ -180,7 +180,7 @@ mod virtual_time;
 pub use delay_queue::{DelayKey, DelayQueue, Delayed};
 #[cfg(not(any(loom, shuttle)))]
 pub use global::{interval, sleep, sleep_until, timeout, timeout_at};
-pub use interval::{Interval, ZeroPeriod};
+pub use interval::Interval;
 pub use sleep::Sleep;
 pub use stop::Stop;
 #[cfg(feature = "stream")]

@@ -50,7 +50,7 @@ pub struct Ticks {
     is_paused: bool,
 }
 
-/// A duration that must not be zero: that of a tick or of a period.
+/// The length of a tick, or the period of an interval, is zero.
 ///
 /// # Examples
 ///
