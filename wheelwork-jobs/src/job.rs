@@ -220,8 +220,8 @@ impl NewJob {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn unique_for(mut self, period: Duration) -> Self {
-        self.unique_for = Some(period);
+    pub fn unique_for(mut self, period: impl Into<Option<Duration>>) -> Self {
+        self.unique_for = period.into();
         self
     }
 

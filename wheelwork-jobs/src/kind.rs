@@ -108,8 +108,8 @@ impl Kind {
     /// How long a run may take: without a limit by default. Then its
     /// [`cancellation`](crate::Job::cancellation) is cancelled. An async handler that has not returned after
     /// [`GRACE`](Self::GRACE) is dropped, and the attempt has failed. A handler that blocks cannot be dropped.
-    pub fn time_limit(mut self, time_limit: Duration) -> Self {
-        self.time_limit = Some(time_limit);
+    pub fn time_limit(mut self, time_limit: impl Into<Option<Duration>>) -> Self {
+        self.time_limit = time_limit.into();
         self
     }
 
@@ -122,8 +122,8 @@ impl Kind {
     /// if a job is cancelled or moved while it runs, or a node loses contact for longer than its liveness: the handler
     /// is [told to end](crate::Job::cancellation), and another job can begin. Each node obeys its own setting, and
     /// counts the claims of those that have one.
-    pub fn total_concurrency(mut self, most: usize) -> Self {
-        self.total_concurrency = Some(most.max(1));
+    pub fn total_concurrency(mut self, most: impl Into<Option<usize>>) -> Self {
+        self.total_concurrency = most.into().map(|most| most.max(1));
         self
     }
 
@@ -154,8 +154,8 @@ impl Kind {
     /// default. Then a node deletes it that has a kind which keeps jobs. A job that was kept has no claim on its key.
     ///
     /// It costs an insert and later a delete for each job.
-    pub fn keep_done(mut self, keep_done: Duration) -> Self {
-        self.keep_done = Some(keep_done);
+    pub fn keep_done(mut self, keep_done: impl Into<Option<Duration>>) -> Self {
+        self.keep_done = keep_done.into();
         self
     }
 

@@ -120,9 +120,9 @@ impl Periodic {
     }
 
     /// Skips an occurrence that cannot begin within so long of its time, because no node ran or the last run was
-    /// not done. Then nothing is made up for. A retry is not skipped.
-    pub fn skip_later_than(mut self, late: Duration) -> Self {
-        self.rule.skip_later_than = Some(late);
+    /// not done. Then nothing is made up for. A retry is not skipped. With `None`, the default, none is skipped.
+    pub fn skip_later_than(mut self, late: impl Into<Option<Duration>>) -> Self {
+        self.rule.skip_later_than = late.into();
         self
     }
 

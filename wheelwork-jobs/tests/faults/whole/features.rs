@@ -208,10 +208,8 @@ impl Play {
             let new = NewJob::new(Sort::Periodic.kind(), &job).unwrap();
             let new = new.key(format!("periodic-{job}"));
             let cron = format!("*/{each} * * * * *");
-            let mut periodic = wheelwork_jobs::Periodic::cron(new, &cron, "UTC").unwrap();
-            if let Some(late) = skips {
-                periodic = periodic.skip_later_than(late);
-            }
+            let periodic = wheelwork_jobs::Periodic::cron(new, &cron, "UTC").unwrap();
+            let periodic = periodic.skip_later_than(skips);
             self.oracle().recurs(job, Duration::from_secs(each), skips, clock());
             for node in 0..NODES {
                 let stored = self.node(node).repeat(&periodic).await;
