@@ -50,48 +50,46 @@
 //!    cancelled, or [`stop`](HashedWheelTimer::stop) returns it. A refused timeout gives its task back
 //!    inside the error. [`pending_timeouts`](HashedWheelTimer::pending_timeouts) includes
 //!    every call that has returned.
-//! 2. **Never early**, measured by [`std::time::Instant`]. A timeout is late by less than a tick, plus
-//!    scheduling by the system. (If the system computes `Instant` from the processor's counter, delays are
-//!    measured with that counter. If the counter loses time while the process runs, a thread can compute
-//!    deadlines that are early by the lost time. This ends when the thread reads `Instant` next, which
-//!    happens after 65,536 counts, about 30 µs. The process then stops using the counter.)
-//! 3. **A flood does not delay other timeouts.** The worker takes no lock that a thread holds while
-//!    it schedules or cancels. It waits for a thread only during that thread's push to a queue, which
-//!    takes a few instructions, unless the system interrupts the thread there. New timeouts wait in
-//!    a chunk of their thread until shortly before they are due. In each pass the worker expires all that are
-//!    due, and then files at most about 100,000 others in the wheel. It interrupts this if something becomes
-//!    due. Cancelled timeouts do not count. The worker searches for dead entries in slices of a few
-//!    milliseconds, and checks between two slices whether it must stop.
-//! 4. **Memory is proportional to the live timeouts.** A cancel frees its task immediately. If the
-//!    timeout was in the wheel already, it leaves eight bytes there (sixteen on a wheel with levels that
-//!    cascade), which are swept out when they outnumber the live timeouts. The memory of a burst is freed
-//!    within about a second, but each timeout that outlives the burst, and each handle that is kept, can
-//!    keep the 2.6 KB around its slot, and about 3 KB once its timer has ended. Each pair of a thread and a timer
-//!    in which it has scheduled costs about 3 KB until the thread ends, or, if the timer ends first, until the
-//!    thread schedules in another timer for the first time.
+//! 2. **Never early**, measured by [`std::time::Instant`]. A timeout fires within one tick of its deadline, plus the
+//!    scheduling delay of the system and the tasks that run before it. (If the system computes `Instant` from the
+//!    processor's counter, delays are measured with that counter. If the counter loses time while the process runs, a
+//!    thread can compute deadlines that are early by the lost time. This ends when the thread reads `Instant` next,
+//!    which happens after 65,536 counts, about 30 µs. The process then stops using the counter.)
+//! 3. **A flood does not delay other timeouts.** The worker takes no lock that a thread holds while it schedules or
+//!    cancels. It waits for a thread only during that thread's push to a queue, which takes a few instructions, unless
+//!    the system interrupts the thread there. New timeouts wait in a chunk of their thread until shortly before they
+//!    are due. In each pass the worker expires all that are due, and then files at most about 100,000 others in the
+//!    wheel. Filing pauses as soon as a timeout is due. Cancelled timeouts do not count. The worker searches for dead
+//!    entries in slices of a few milliseconds, and checks between two slices whether it must stop.
+//! 4. **Memory is proportional to the live timeouts.** A cancel frees its task immediately. If the timeout was in the
+//!    wheel already, it leaves eight bytes there (sixteen on a wheel with levels that cascade), which are swept out
+//!    when they outnumber the live timeouts. The memory of a burst is freed within about a second, but each timeout
+//!    that outlives the burst, and each handle that is kept, can keep the 2.6 KB around its slot, and about 3 KB once
+//!    its timer has ended. A thread uses about 3 KB for each timer on which it has scheduled, until it ends, or, if
+//!    the timer ends first, until the thread schedules in another timer for the first time.
 //! 5. **No task can hurt another.** Panics of tasks are caught and counted. On the worker, so are panics
 //!    of an executor, a callback, a [`Clock`](time::Clock) or a logger. (If the clock panics at the end of a run from
 //!    which a delay counts, that timeout is cancelled.) If the worker dies anyway, the timer is stopped. A job that the
 //!    executor refuses is not lost: [`OnRefusal`](executor::OnRefusal) decides what happens to it.
-//! 6. **Nothing due means no wake-up.** Ticks in which nothing is due cost nothing. Producers wake the
-//!    worker at most once per tick. (A thread that is interrupted just before it wakes the worker may wake
-//!    it once more.) While nothing is pending, the worker does not wake up. Timeouts that were cancelled
-//!    or pushed back before the worker went to sleep wake it at most once per second. (If a timeout is
-//!    cancelled or pushed back while the worker sleeps until its deadline, that sleep still ends once.)
-//!    The worker wakes up at most once per second to free memory.
+//! 6. **The worker does not wake up while nothing is due.** Ticks in which nothing is due cost nothing. Producers wake
+//!    the worker at most once per tick. (A thread that is interrupted just before it wakes the worker may wake it once
+//!    more.) While nothing is pending, the worker does not wake up. Timeouts that were cancelled or pushed back before
+//!    the worker went to sleep wake it at most once per second. (If a timeout is cancelled or pushed back while the
+//!    worker sleeps until its deadline, that sleep still ends once.) The worker wakes up at most once per second to
+//!    free memory.
 //! 7. **After a stall**, due timeouts run in the order of ticks. Timeouts that one thread scheduled for
 //!    one tick run in the order in which it scheduled them. A timeout that is overdue when it is scheduled,
 //!    or rescheduled, counts as due in the next tick. The cost is proportional to the due timeouts
 //!    plus the wheel's size. A periodic burst that takes longer than a tick yields to all other due
 //!    timeouts.
 //! 8. **Rounds do not hide each other**: a far timeout in a bucket never delays a near one.
-//! 9. **No call hangs**, except where its documentation says for what it waits.
+//! 9. **No call blocks** unless its documentation says what it waits for.
 //!    [`stop`](HashedWheelTimer::stop) waits for the task that runs on the worker at that moment, and for
 //!    the end of the worker's thread. [`stop_timeout`](HashedWheelTimer::stop_timeout) never waits longer
 //!    than its limit, and then names the task that keeps the worker busy. A stop inside a task on the worker, or
 //!    in a forked child, is an error. [`build`](timer::Builder::build) fails if the
 //!    thread cannot start. No destructor of this crate waits.
-//! 10. **Extremes are ordinary**: [`Duration::ZERO`](std::time::Duration::ZERO) means the next tick,
+//! 10. **Extremes work**: [`Duration::ZERO`](std::time::Duration::ZERO) means the next tick,
 //!     [`Duration::MAX`](std::time::Duration::MAX) means never, and a wheel can have one bucket.
 //!
 //! # Limits
@@ -161,7 +159,8 @@
 //!   the name of the worker's thread; other fields have the numbers. Sleeps, and what is built on them,
 //!   are resources in [tokio-console](https://docs.rs/tokio-console), each with the line that created it.
 //! - `serde` serializes [`Metrics`](metrics::Metrics) and [`Lateness`](metrics::Lateness).
-//! - `stream` adds streams to [`future`].
+//! - `stream`: `Stream` for [`Interval`](future::Interval) and [`DelayQueue`](future::DelayQueue); throttle, debounce
+//!   and chunks.
 //! - `backon` and `aws-smithy-async` make the timer the sleeper of
 //!   [backon](https://docs.rs/backon)'s retries and of AWS SDKs.
 //! - `boottime` adds `time::BoottimeClock`, for Linux: a clock that also runs while the machine is suspended.

@@ -11,13 +11,13 @@
 //! | sleep and limit futures | [in async programs](async_programs) |
 //! | wait in a library | [in a library](in_a_library) |
 //! | test code with timeouts | [tests with virtual time](virtual_time) |
-//! | end the program, and go on later | [shutdown and restart](shutdown) |
+//! | shut down, and resume after a restart | [shutdown and restart](shutdown) |
 //! | notice what is stuck | [a watchdog](a_watchdog) |
 //! | know what a suspend or a stall does | [suspends and stalls](suspends) |
 //! | set the tick and the buckets | [sizing] |
 //! | know what the timer does | [watching it](watching) |
 //! | pick a structure | [choosing a wheel](choosing_a_wheel) |
-//! | drive timeouts by your own loop | [your own loop](own_loop) |
+//! | drive timeouts from your own event loop | [your own loop](own_loop) |
 //! | survive a crash | [jobs that survive](jobs) |
 //! | port Java code | [from Netty's timer](from_netty), [from `ScheduledThreadPoolExecutor`](from_scheduled_executor) |
 //! | port async code | [from `tokio::time`](from_tokio) |

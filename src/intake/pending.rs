@@ -39,7 +39,7 @@
 //!   acquires. So a look that follows from it sets `announced` to never after the owner has lowered it: no
 //!   promise outlives its entry.
 //!
-//! **What is wanted is taken.** If the worker takes `wanted` after the producer has lowered it, it takes what the
+//! **Every wanted time is taken.** If the worker takes `wanted` after the producer has lowered it, it takes what the
 //! producer wants. If it took it before, the producer has acquired that, and with it that the worker had cleared the
 //! summary and the word. So the bits that the producer finds set, or sets, are later ones, and the worker has still to
 //! clear them. It clears the summary first. So if it clears the word before the producer sets the bit there, or before

@@ -7,7 +7,7 @@
 //! - An *entry* in the wheel names a slot and a version. It is *live* if the slot is pending and
 //!   the versions match. Otherwise it is *dead*.
 //! - A *pin* keeps the slot from being reused. Each handle has one pin. One more, the *live pin*,
-//!   belongs to the side that may end the timeout: first to the pending slot, then to the thread that
+//!   belongs to whoever may end the timeout: first to the pending slot, then to the thread that
 //!   moves the phase out of New or Filed, and during a run to the runner.
 //!
 //! The *state* is one atomic word: 3 bits of phase, and the deadline in steps of 8 ns. So one

@@ -124,8 +124,8 @@ impl Timeout {
         self.slot().pending_deadline().is_some()
     }
 
-    /// Whether the timeout was cancelled before its task could run, or run again. Of a cancel during a run, it
-    /// becomes true after that run, if the task asks to go on.
+    /// Whether the timeout was cancelled before its task could run, or run again. After a cancel during a run, it becomes
+    /// true once the task returns [`Next::after`](crate::task::Next::after) or [`Next::at`](crate::task::Next::at).
     pub fn is_cancelled(&self) -> bool {
         self.slot().phase() == Phase::Cancelled
     }

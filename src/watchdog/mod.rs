@@ -227,7 +227,7 @@ impl fmt::Debug for Watchdog {
 /// # serve(jobs, watchdog.watch("worker", Duration::from_secs(5))?);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[must_use = "dropping the handle ends the watching"]
+#[must_use = "dropping the feeder stops watching"]
 pub struct Feeder {
     watch: Watch,
     stall: Arc<Stall>,

@@ -86,7 +86,7 @@ fn random_histories_cover_every_event() {
     for no in [No::Stopped, No::LimitReached] {
         meets(&format!("{no:?}"), &|e| matches!(e, Event::Scheduled(_, Err(n)) if *n == no));
     }
-    meets("a cancel that wins", &|e| matches!(e, Event::Cancel(_, true, true)));
+    meets("a successful cancel", &|e| matches!(e, Event::Cancel(_, true, true)));
     meets("a job withdrawn or denied", &|e| matches!(e, Event::Cancel(_, true, false)));
     meets("a move", &|e| matches!(e, Event::Reschedule(_, Ok(()))));
     meets("a run after which its timeout should go on", &|e| matches!(e, Event::Answer(_)));
