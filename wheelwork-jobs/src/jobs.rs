@@ -548,7 +548,7 @@ impl<S: Store> Jobs<S> {
     }
 
     /// The number of the node, and what it holds that has not ended.
-    #[cfg(all(test, feature = "postgres"))]
+    #[cfg(simulated)]
     pub(crate) fn holds(&self) -> (Option<crate::store::NodeId>, Vec<crate::store::Claim>) {
         self.0.node.holds()
     }

@@ -57,10 +57,6 @@ mod error;
 mod group;
 mod handler;
 mod health;
-#[cfg(not(all(test, feature = "postgres")))]
-mod host;
-#[cfg(all(test, feature = "postgres"))]
-#[path = "sim/host.rs"]
 mod host;
 mod job;
 mod jobs;
@@ -70,8 +66,6 @@ mod metrics;
 mod node;
 mod periodic;
 mod reports;
-#[cfg(all(test, feature = "postgres"))]
-mod sim;
 pub mod store;
 mod time;
 mod trace;

@@ -562,7 +562,7 @@ impl<S: Store> Node<S> {
     }
 
     /// The number of the node, unless it changes just now, and what it holds.
-    #[cfg(all(test, feature = "postgres"))]
+    #[cfg(simulated)]
     pub(crate) fn holds(&self) -> (Option<crate::store::NodeId>, Vec<Claim>) {
         (self.me.try_read().ok().and_then(|me| *me), self.held().claims())
     }

@@ -9,7 +9,7 @@
 //! `WHEELWORK_JOBS_FAULTS=60` lets the faults last 60 seconds.
 
 #[allow(dead_code, unused_imports)] // the simulation uses all of it
-#[path = "../../src/sim/oracle.rs"]
+#[path = "../sim/oracle.rs"]
 mod oracle;
 
 mod features;

@@ -33,7 +33,7 @@ use std::sync::{Arc, Mutex as Lock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Mutex, MutexGuard};
-#[cfg(test)]
+#[cfg(simulated)]
 use tokio_postgres::NoTls;
 use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::error::{Severity, SqlState};
@@ -112,7 +112,7 @@ impl Connector {
     }
 
     /// Makes connections over streams to a simulated server.
-    #[cfg(test)]
+    #[cfg(simulated)]
     pub(crate) fn through<S, F>(dial: impl Fn() -> F + Clone + Send + Sync + 'static) -> Self
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

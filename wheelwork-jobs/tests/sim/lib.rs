@@ -5,17 +5,22 @@
 //! that nobody waits for ever.
 //!
 //! - `world`: virtual time, processes, and the order of their tasks
-//! - `host`: what the nodes use of it instead of the module `host`
+//! - `host`: what the nodes use of it instead of the module `host` of wheelwork-jobs. All their other modules are the
+//!   very files of that crate, so the tests in these are run here too.
 //! - `db`: tables, transactions and locks; `statement`: the statements; `fault`: why one failed
 //! - `net`, `stream`: the network and its connections; `protocol`: what passes them
 //! - `server`: a backend for each connection
 //! - `history`: steps, and how a seed makes them; `play`: how they are played
 //! - `oracle`: what must hold; `shrink`: which steps matter
 //! - `regressions`: histories that have broken a rule
+#![cfg(test)]
+#![forbid(unsafe_code)]
+#![allow(dead_code, unused_imports)] // users have the rest
 
 mod db;
 mod fault;
 mod history;
+mod host;
 mod net;
 mod oracle;
 mod play;
@@ -25,10 +30,46 @@ mod server;
 mod shrink;
 mod statement;
 mod stream;
-pub(crate) mod world;
+mod world;
+
+#[path = "../../src/batch.rs"]
+mod batch;
+#[path = "../../src/error.rs"]
+mod error;
+#[path = "../../src/group.rs"]
+mod group;
+#[path = "../../src/handler.rs"]
+mod handler;
+#[path = "../../src/health.rs"]
+mod health;
+#[path = "../../src/job.rs"]
+mod job;
+#[path = "../../src/jobs.rs"]
+mod jobs;
+#[path = "../../src/json.rs"]
+mod json;
+#[path = "../../src/kind.rs"]
+mod kind;
+#[path = "../../src/metrics/mod.rs"]
+mod metrics;
+#[path = "../../src/node/mod.rs"]
+mod node;
+#[path = "../../src/periodic/mod.rs"]
+mod periodic;
+#[path = "../../src/reports.rs"]
+mod reports;
+#[path = "../../src/store/mod.rs"]
+mod store;
+#[path = "../../src/time.rs"]
+mod time;
+#[path = "../../src/trace.rs"]
+mod trace;
+#[path = "../../src/transaction.rs"]
+mod transaction;
 
 use self::history::{Step, history};
 use self::oracle::{Rule, Violation};
+use self::periodic::Periodic;
 use self::play::play;
 use std::collections::BTreeMap;
 use std::fmt::Write;

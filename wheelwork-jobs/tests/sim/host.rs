@@ -1,6 +1,6 @@
 //! The module `host` of the crate's own tests: nodes run in the simulated world.
 
-use crate::sim::world::{self, Home};
+use crate::world::{self, Home};
 use std::any::Any;
 use std::io;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use wheelwork::BuildError;
 
-pub(crate) use crate::sim::world::{now, sleep, sleep_until, within as timeout};
+pub(crate) use crate::world::{now, sleep, sleep_until, within as timeout};
 
 pub(crate) fn elapsed(since: Instant) -> Duration {
     now() - since
