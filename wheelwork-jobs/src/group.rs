@@ -179,7 +179,7 @@ pub(crate) fn members_of(job: &NewJob) -> Vec<JobId> {
 
 /// What the last job of a group waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Members {
+pub(crate) struct Members {
     /// These jobs.
     pub ids: Arc<[JobId]>,
     /// Whether those that are dead have ended.
@@ -188,7 +188,7 @@ pub struct Members {
 
 impl Members {
     /// Whether a member has ended that is stored and dead or not, or is not stored.
-    pub fn has_ended(&self, stored_dead: Option<bool>) -> bool {
+    pub(crate) fn has_ended(&self, stored_dead: Option<bool>) -> bool {
         stored_dead.is_none_or(|dead| dead && self.despite_dead)
     }
 

@@ -6,7 +6,7 @@ use crate::json;
 use crate::kind::Kind;
 use crate::periodic::Repetition;
 use crate::reports::Reports;
-use crate::store::{Claim, InTransaction, Kept, Store};
+use crate::store::{Claim, InTransaction, Kept, Store, Transaction};
 use crate::time::Timestamp;
 use crate::trace::RunSpan;
 use crate::transaction;
@@ -204,7 +204,7 @@ impl<P: Sync, S: Store> Job<P, S> {
     /// completed is committed, because that was forgotten or has failed, the attempt has failed, and is made again. A
     /// transaction that is still open then decides when it ends.
     ///
-    /// The transaction is on a connection of yours, from any pool, to the database of the store: a clone of the
+    /// The [transaction](Transaction) is on a connection of yours, from any pool, to the database of the store: a clone of the
     /// pool in the handler's closure. The store lends none of its own. With `Redb` it comes from
     /// [`Redb::begin_write`](crate::Redb::begin_write), of a clone of the store.
     ///
@@ -216,18 +216,14 @@ impl<P: Sync, S: Store> Job<P, S> {
     /// it over. Roll back then. Also if the store fails.
     pub fn complete_in<'a>(
         &'a self,
-        transaction: &'a S::Transaction<'_>,
+        transaction: impl Transaction<S> + 'a,
     ) -> InTransaction<'a, Result<(), CompleteError>> {
-        let (claim, kept) = (self.claim(), self.told.kept());
+        let kept = self.told.kept();
         Box::pin(async move {
             // First: if this future is dropped half-way, the job may be completed all the same.
             self.told.reached(Completion::Tried);
-            let completing = match (self.next_occurrence(), &kept) {
-                (Some(next), _) => self.store.repeat_in(transaction, self.window, claim, next),
-                (None, Some(kept)) => self.store.complete_kept_in(transaction, claim, kept),
-                (None, None) => self.store.complete_in(transaction, claim),
-            };
-            if !completing.await? {
+            let (claim, next) = (self.claim(), self.next_occurrence());
+            if !transaction.complete(&*self.store, self.window, claim, next, kept).await? {
                 return Err(CompleteError::Lost { id: self.id });
             }
             self.told.reached(Completion::Succeeded);
@@ -279,7 +275,7 @@ impl<P: Sync, S: Store> Job<P, S> {
     /// back in the error.
     pub fn schedule_in<'a>(
         &'a self,
-        transaction: &'a S::Transaction<'_>,
+        transaction: impl Transaction<S> + 'a,
         job: &'a NewJob,
     ) -> InTransaction<'a, Result<JobId, ScheduleError>> {
         transaction::schedule(&*self.store, transaction, self.window, job)

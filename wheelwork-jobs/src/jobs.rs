@@ -10,7 +10,7 @@ use crate::metrics::Metrics;
 use crate::node::{Link, Settings, Stopped};
 use crate::store::{
     Cancelled, Filter, Glance, InTransaction, Insertion, KindStats, Peek, Replaced, Store,
-    StoreError,
+    StoreError, Transaction,
 };
 use crate::time::Timestamp;
 use crate::transaction;
@@ -141,7 +141,8 @@ impl<S: Store> Jobs<S> {
     /// Stores a job in a transaction of yours: it exists if and only if the transaction commits. A handler has
     /// [`Job::schedule_in`], which needs no `Jobs`.
     ///
-    /// The transaction is on a connection of yours to the database of the store. The store lends none of its own.
+    /// The [transaction](Transaction) is on a connection of yours to the database of the store. The store lends none of
+    /// its own.
     ///
     /// # Errors
     ///
@@ -150,7 +151,7 @@ impl<S: Store> Jobs<S> {
     /// too if somebody else stores the key of a [unique job](NewJob::unique_for) while this waits for it.
     pub fn schedule_in<'a>(
         &'a self,
-        transaction: &'a S::Transaction<'_>,
+        transaction: impl Transaction<S> + 'a,
         job: &'a NewJob,
     ) -> InTransaction<'a, Result<JobId, ScheduleError>> {
         let node = &self.0.node;
@@ -467,16 +468,6 @@ impl<S: Store> Jobs<S> {
         F: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
         self.0.call(call).await
-    }
-
-    #[cfg(any(feature = "sqlx", feature = "diesel-async"))]
-    pub(crate) fn store(&self) -> &S {
-        &self.0.node.store
-    }
-
-    #[cfg(any(feature = "sqlx", feature = "diesel-async"))]
-    pub(crate) fn window(&self) -> Duration {
-        self.0.node.window
     }
 
     /// Counts the jobs of each kind. Reads all of them, so it takes long if they are many.

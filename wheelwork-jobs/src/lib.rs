@@ -51,8 +51,6 @@
 #![warn(missing_docs, missing_debug_implementations, unreachable_pub)]
 
 mod batch;
-#[cfg(any(feature = "sqlx", feature = "diesel-async"))]
-mod clients;
 mod error;
 mod group;
 mod handler;
@@ -66,9 +64,20 @@ mod metrics;
 mod node;
 mod periodic;
 mod reports;
-pub mod store;
+mod store;
 mod time;
 mod trace;
+// Tests that call stores themselves, or put others around them. They lie beside src, so no package has them.
+#[cfg(all(test, feature = "postgres", feature = "redb"))]
+#[allow(unreachable_pub)]
+#[path = "../tests/common/mod.rs"]
+mod common;
+#[cfg(all(test, feature = "postgres", feature = "redb"))]
+#[allow(unreachable_pub)]
+#[path = "../tests/store/mod.rs"]
+mod tests;
+#[cfg(all(test, feature = "postgres", feature = "redb"))]
+extern crate self as wheelwork_jobs;
 mod transaction;
 #[cfg(feature = "redb")]
 mod virtual_time;
@@ -91,7 +100,7 @@ pub use periodic::{Periodic, PeriodicError};
 pub use store::postgres::Postgres;
 #[cfg(feature = "redb")]
 pub use store::redb::{Redb, RedbTransaction};
-pub use store::{Filter, Glance, KindStats, Peek, Store, StoreError};
+pub use store::{Filter, Glance, KindStats, Peek, Store, StoreError, Transaction};
 pub use time::{Reading, Timestamp};
 pub use tokio_util::sync::CancellationToken;
 

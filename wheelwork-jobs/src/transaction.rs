@@ -2,24 +2,22 @@
 
 use crate::error::ScheduleError;
 use crate::job::{JobId, NewJob};
-use crate::store::{InTransaction, Store};
+use crate::store::{InTransaction, Store, Transaction};
 use std::time::Duration;
 
 pub(crate) fn schedule<'a, S: Store>(
     store: &'a S,
-    transaction: &'a S::Transaction<'_>,
+    transaction: impl Transaction<S> + 'a,
     window: Duration,
     job: &'a NewJob,
 ) -> InTransaction<'a, Result<JobId, ScheduleError>> {
-    if job.has_long_key() {
-        return Box::pin(std::future::ready(Err(ScheduleError::LongKey {
-            job: Box::new(job.clone()),
-        })));
-    }
-    let inserting = store.insert_in(transaction, window, job);
     Box::pin(async move {
-        match inserting.await {
-            Ok(insertion) => ScheduleError::of(insertion, job.clone()),
+        if job.has_long_key() {
+            return Err(ScheduleError::LongKey { job: Box::new(job.clone()) });
+        }
+        match transaction.insert(store, window, job).await {
+            Ok(None) => Ok(job.id),
+            Ok(Some(refused)) => ScheduleError::of(refused, job.clone()),
             Err(source) => Err(ScheduleError::Store { job: Box::new(job.clone()), source }),
         }
     })

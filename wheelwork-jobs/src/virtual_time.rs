@@ -3,7 +3,7 @@
 use crate::host;
 use crate::jobs::Jobs;
 use crate::store::redb::Redb;
-use crate::store::{Store, StoreError};
+use crate::store::{Calls, StoreError};
 use crate::time::Timestamp;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -4,5 +4,4 @@ mod common;
 mod crash;
 mod dashboard;
 mod faults;
-mod oracle;
 mod promises;

@@ -17,7 +17,7 @@ pub async fn handle(job: Job<i64, Postgres>, pool: Pool) -> Result<(), Failed> {
     let mut client = pool.get().await?;
     let transaction = client.transaction().await?;
     // First of all: fails if the order was paid meanwhile and the job was cancelled.
-    job.complete_in(&transaction).await?;
+    job.complete_in(&*transaction).await?;
     let lapse = "UPDATE orders SET state = 'lapsed' WHERE id = $1 AND state = 'open'";
     let lapsed = transaction.execute(lapse, &[&job.payload]).await?;
     transaction.commit().await?;

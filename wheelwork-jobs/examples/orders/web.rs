@@ -50,10 +50,10 @@ async fn order(
     let reminder = NewJob::new(remind::KIND, &remind::Reminder { customer, item })?
         .key(remind::key(order.id))
         .due(terms.remind_after);
-    jobs.schedule_in(&transaction, &reminder).await?;
+    jobs.schedule_in(&*transaction, &reminder).await?;
     let lapse =
         NewJob::new(lapse::KIND, &order.id)?.key(lapse::key(order.id)).due(terms.lapse_after);
-    jobs.schedule_in(&transaction, &lapse).await?;
+    jobs.schedule_in(&*transaction, &lapse).await?;
     transaction.commit().await?;
     Ok((StatusCode::CREATED, Json(order)))
 }

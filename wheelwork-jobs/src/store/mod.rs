@@ -7,6 +7,7 @@
 //! - `redb`: jobs in one file, for one process
 //! - `postgres`: jobs in a database that many nodes share
 //! - `glance`: what both count for an operator
+#![cfg_attr(not(all(feature = "redb", feature = "postgres")), allow(dead_code))] // each uses a part of the calls
 
 mod glance;
 #[cfg(feature = "postgres")]
@@ -15,7 +16,7 @@ pub(crate) mod postgres;
 pub(crate) mod redb;
 
 pub use self::glance::Glance;
-pub use crate::group::Members;
+use crate::group::Members;
 use crate::job::{JobId, NewJob, Progress, State, StoredJob, When};
 use crate::kind::Rate;
 use crate::time::{Reading, Timestamp};
@@ -24,21 +25,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// A store of jobs. [`Jobs`](crate::Jobs) calls it; programs use the stores of this crate.
+/// A store of jobs: `Redb` or `Postgres`. [`Jobs`](crate::Jobs) works with either.
 ///
-/// Each job is changed in one atomic step: as a whole or not at all. A call for many jobs, or for a node,
-/// may take several steps. After an error it may have done some of them, and it can be called again. Times
-/// are those of the store's own clock.
-///
-/// A call can be dropped before its answer, when the node stops. Then it is not known what it has done.
-pub trait Store: Send + Sync + 'static {
-    /// A transaction of the user's in the same database.
-    type Transaction<'t>: Sync;
-
+/// The trait is sealed.
+#[allow(private_bounds)] // it is sealed
+pub trait Store: Calls {
     /// The version of the tables that this store works with.
     const VERSION: u32;
 
-    /// The version of the tables in the database. 0 if there are none. Called first.
+    /// The version of the tables in the database. 0 if there are none.
     fn version(&self) -> impl Future<Output = Result<u32, StoreError>> + Send;
 
     /// Creates the tables, or brings older ones to [`VERSION`](Self::VERSION). Leaves newer ones as they are.
@@ -46,7 +41,16 @@ pub trait Store: Send + Sync + 'static {
 
     /// Reads the database's clock.
     fn clock(&self) -> impl Future<Output = Result<Reading, StoreError>> + Send;
+}
 
+/// What a node asks of its store.
+///
+/// Each job is changed in one atomic step: as a whole or not at all. A call for many jobs, or for a node,
+/// may take several steps. After an error it may have done some of them, and it can be called again. Times
+/// are those of the store's own clock.
+///
+/// A call can be dropped before its answer, when the node stops. Then it is not known what it has done.
+pub(crate) trait Calls: Send + Sync + 'static {
     /// Whether the clock shows the same until a [`Notice::Clock`] comes.
     fn stands_still(&self) -> bool {
         false
@@ -202,45 +206,11 @@ pub trait Store: Send + Sync + 'static {
         paused: bool,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
-    /// Stores a job in a transaction of the user's, without a claim. If it is due within the window, the
-    /// nodes are told after its commit, by this call or by [`tend`](Self::tend).
-    fn insert_in<'a>(
-        &'a self,
-        transaction: &'a Self::Transaction<'_>,
-        window: Duration,
-        job: &'a NewJob,
-    ) -> InTransaction<'a, Result<Insertion, StoreError>>;
-
-    /// Deletes a job in a transaction of the user's, if the claim still holds.
-    fn complete_in<'a>(
-        &'a self,
-        transaction: &'a Self::Transaction<'_>,
-        claim: Claim,
-    ) -> InTransaction<'a, Result<bool, StoreError>>;
-
-    /// Moves a job to its next occurrence in a transaction of the user's, if the claim still holds. The end of
-    /// the run then changes nothing more. The nodes are told as by [`insert_in`](Self::insert_in).
-    fn repeat_in<'a>(
-        &'a self,
-        transaction: &'a Self::Transaction<'_>,
-        window: Duration,
-        claim: Claim,
-        due: Timestamp,
-    ) -> InTransaction<'a, Result<bool, StoreError>>;
-
     /// Those of the jobs that are stored, and whether they are dead.
     fn stored(
         &self,
         ids: &[JobId],
     ) -> impl Future<Output = Result<Vec<(JobId, bool)>, StoreError>> + Send;
-
-    /// The same, and keeps the job as one that is done.
-    fn complete_kept_in<'a>(
-        &'a self,
-        transaction: &'a Self::Transaction<'_>,
-        claim: Claim,
-        kept: &'a Kept,
-    ) -> InTransaction<'a, Result<bool, StoreError>>;
 
     /// Notes how far runs are, each if its claim still holds. What hinders one hinders no other one.
     fn report(
@@ -287,6 +257,77 @@ pub trait Store: Send + Sync + 'static {
     fn listen(&self, notices: UnboundedSender<Notice>) -> impl Future<Output = ()> + Send;
 }
 
+/// A transaction of yours in the database of the store `S`. It is handed in by reference:
+///
+/// | store | transaction |
+/// |---|---|
+/// | `Redb` | `&RedbTransaction` |
+/// | `Postgres` | `&tokio_postgres::Transaction` |
+/// | the same, with the feature `sqlx` | `&mut` of `sqlx::Transaction` or `PgConnection` |
+/// | the same, with the feature `diesel-async` | `&mut AsyncPgConnection` |
+///
+/// A connection of sqlx or diesel-async without a transaction stores or ends the job at once.
+///
+/// ```no_run
+/// # #[cfg(feature = "sqlx")]
+/// # async fn order(pool: sqlx::PgPool, jobs: wheelwork_jobs::Jobs<wheelwork_jobs::Postgres>)
+/// # -> Result<(), Box<dyn std::error::Error>> {
+/// use wheelwork_jobs::NewJob;
+///
+/// let mut transaction = pool.begin().await?;
+/// sqlx::query("INSERT INTO orders (item) VALUES ('a book')").execute(&mut *transaction).await?;
+/// jobs.schedule_in(&mut transaction, &NewJob::new("mail", &"anna")?).await?;
+/// transaction.commit().await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// ```no_run
+/// # #[cfg(feature = "diesel-async")]
+/// # async fn order(mut connection: diesel_async::AsyncPgConnection,
+/// #     jobs: wheelwork_jobs::Jobs<wheelwork_jobs::Postgres>) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// use diesel_async::{AsyncConnection, RunQueryDsl};
+/// use wheelwork_jobs::NewJob;
+///
+/// type Failed = Box<dyn std::error::Error + Send + Sync>;
+/// connection.transaction(async |connection| {
+///     diesel::sql_query("INSERT INTO orders (item) VALUES ('a book')").execute(connection).await?;
+///     jobs.schedule_in(&mut *connection, &NewJob::new("mail", &"anna")?).await?;
+///     Ok::<_, Failed>(())
+/// }).await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// The trait is sealed.
+#[allow(private_bounds)] // it is sealed
+pub trait Transaction<S: Store>: Transact<S> {}
+
+impl<S: Store, T: Transact<S>> Transaction<S> for T {}
+
+/// What a store does in a transaction of the user's.
+pub(crate) trait Transact<S>: Send {
+    /// Stores a job without a claim. `None` if it is stored now. If it is due within the window, the nodes are told
+    /// after the commit, by this call or by [`Calls::tend`].
+    fn insert(
+        self,
+        store: &S,
+        window: Duration,
+        job: &NewJob,
+    ) -> impl Future<Output = Result<Option<Insertion>, StoreError>> + Send;
+
+    /// Ends a run if its claim still holds: moves the job to its next occurrence, keeps it as one that is done, or
+    /// deletes it. What moves a job tells the nodes as [`insert`](Self::insert) does.
+    fn complete(
+        self,
+        store: &S,
+        window: Duration,
+        claim: Claim,
+        next: Option<Timestamp>,
+        kept: Option<Kept>,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+}
+
 /// The store could not do something. It may have been done anyway if the connection was lost meanwhile.
 #[derive(Debug, thiserror::Error)]
 #[error("the store failed to {action}: {source}")]
@@ -307,7 +348,7 @@ enum Done {
 
 impl StoreError {
     /// An error that says what was tried: "claim jobs".
-    pub fn new(
+    pub(crate) fn new(
         action: &'static str,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {
@@ -315,7 +356,7 @@ impl StoreError {
     }
 
     /// The same error, if the store is sure that it has done nothing.
-    pub fn undone(self) -> Self {
+    pub(crate) fn undone(self) -> Self {
         Self { done: Done::Nothing, ..self }
     }
 
@@ -326,7 +367,7 @@ impl StoreError {
     }
 
     /// The same error, if the connection to the database was lost, and a new one may do.
-    pub fn lost(self) -> Self {
+    pub(crate) fn lost(self) -> Self {
         Self { done: Done::Lost, ..self }
     }
 
@@ -349,63 +390,63 @@ impl StoreError {
 
 /// A call in a transaction of the user's. The box hides the type of the transaction from the compiler,
 /// which otherwise cannot prove that a handler's future is `Send`.
-pub type InTransaction<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub(crate) type InTransaction<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The number of a node. No number is used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(pub i64);
+pub(crate) struct NodeId(pub(crate) i64);
 
 /// A claim on a job: it holds while the job's row has this epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Claim {
+pub(crate) struct Claim {
     /// The job.
-    pub id: JobId,
+    pub(crate) id: JobId,
     /// The epoch that the claim gave to its row.
-    pub epoch: u64,
+    pub(crate) epoch: u64,
 }
 
 /// A new node.
 #[derive(Clone, Debug)]
-pub struct Joined {
+pub(crate) struct Joined {
     /// Its number.
-    pub node: NodeId,
+    pub(crate) node: NodeId,
     /// What it has taken from its predecessor.
-    pub kept: Vec<Claim>,
+    pub(crate) kept: Vec<Claim>,
     /// The clock.
-    pub clock: Reading,
+    pub(crate) clock: Reading,
 }
 
 /// What a node finds when it prolongs its life.
 #[derive(Clone, Debug)]
-pub struct Beat {
+pub(crate) struct Beat {
     /// False if the others have taken the node for dead: it owns nothing any more.
-    pub alive: bool,
+    pub(crate) alive: bool,
     /// The clock.
-    pub clock: Reading,
+    pub(crate) clock: Reading,
     /// When the life of another node ends, unless that prolongs it.
-    pub next_lapse: Option<Timestamp>,
+    pub(crate) next_lapse: Option<Timestamp>,
     /// When the first free job is due of those of the given kinds that are not paused.
-    pub next_due: Option<Timestamp>,
+    pub(crate) next_due: Option<Timestamp>,
     /// Those of the given kinds that are paused.
-    pub paused: Vec<String>,
+    pub(crate) paused: Vec<String>,
     /// Claims of the node that were revoked, and that it has not acknowledged.
-    pub revoked: Vec<Claim>,
+    pub(crate) revoked: Vec<Claim>,
     /// Whether the period of a unique job is over whose mark is still there.
-    pub marks_over: bool,
+    pub(crate) marks_over: bool,
 }
 
 /// A job to store.
 #[derive(Clone, Debug)]
-pub struct Insert {
+pub(crate) struct Insert {
     /// The job.
-    pub job: NewJob,
+    pub(crate) job: NewJob,
     /// Whether the node may claim it.
-    pub claim: bool,
+    pub(crate) claim: bool,
 }
 
 /// What has become of a job that was to be stored.
 #[derive(Debug)]
-pub enum Insertion {
+pub(crate) enum Insertion {
     /// It is stored now.
     Stored(Inserted),
     /// It was stored before, and nothing was changed.
@@ -422,7 +463,7 @@ pub enum Insertion {
 
 impl Insertion {
     /// The job, if it is stored now.
-    pub fn stored(&self) -> Option<Inserted> {
+    pub(crate) fn stored(&self) -> Option<Inserted> {
         match self {
             Self::Stored(inserted) => Some(*inserted),
             _ => None,
@@ -439,75 +480,75 @@ impl Insertion {
 
 /// A job that was stored.
 #[derive(Clone, Copy, Debug)]
-pub struct Inserted {
+pub(crate) struct Inserted {
     /// When it is due.
-    pub due: Timestamp,
+    pub(crate) due: Timestamp,
     /// The epoch of the claim, if it was claimed in the same step.
-    pub claimed: Option<u64>,
+    pub(crate) claimed: Option<u64>,
 }
 
 /// A job that was claimed.
 #[derive(Clone, Debug)]
-pub struct Claimed {
+pub(crate) struct Claimed {
     /// The job and the epoch.
-    pub claim: Claim,
+    pub(crate) claim: Claim,
     /// The kind of job.
-    pub kind: Arc<str>,
+    pub(crate) kind: Arc<str>,
     /// Its unique key.
-    pub key: Option<Box<str>>,
+    pub(crate) key: Option<Box<str>>,
     /// When it is due.
-    pub due: Timestamp,
+    pub(crate) due: Timestamp,
     /// The payload as JSON.
-    pub payload: String,
+    pub(crate) payload: String,
     /// How urgent it is.
-    pub priority: u8,
+    pub(crate) priority: u8,
     /// How many attempts have failed.
-    pub attempts: u32,
+    pub(crate) attempts: u32,
     /// How often this attempt was claimed, with this claim. A store for one process may say 1 always.
-    pub claims: u32,
+    pub(crate) claims: u32,
 }
 
 /// What holds for a kind over all nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KindLimits {
+pub(crate) struct KindLimits {
     /// At most so many claims.
-    pub concurrency: Option<usize>,
+    pub(crate) concurrency: Option<usize>,
     /// And so many in a time.
-    pub rate: Option<Rate>,
+    pub(crate) rate: Option<Rate>,
 }
 
 /// The answer to a claim of a kind that is limited over all nodes.
 #[derive(Debug, Default)]
-pub struct ClaimedLimited {
+pub(crate) struct ClaimedLimited {
     /// The jobs.
-    pub claimed: Vec<Claimed>,
+    pub(crate) claimed: Vec<Claimed>,
     /// Another node is claiming jobs of the kind just now: nothing was done.
-    pub busy: bool,
+    pub(crate) busy: bool,
     /// When there can be more for this node, if it is not told before: a job is due, or the rate allows it.
-    pub next: Option<Timestamp>,
+    pub(crate) next: Option<Timestamp>,
 }
 
 /// A run that may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Started {
+pub(crate) struct Started {
     /// The claim, which still holds.
-    pub claim: Claim,
+    pub(crate) claim: Claim,
     /// How many runs of this attempt were counted, with this one. 0 if they could not be counted now.
-    pub starts: u32,
+    pub(crate) starts: u32,
 }
 
 /// The end of a run.
 #[derive(Clone, Debug)]
-pub struct End {
+pub(crate) struct End {
     /// Whose run it was.
-    pub claim: Claim,
+    pub(crate) claim: Claim,
     /// How it ended.
-    pub outcome: Outcome,
+    pub(crate) outcome: Outcome,
 }
 
 /// How a run ended.
 #[derive(Clone, Debug)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// The job is done, and is deleted.
     Done,
     /// The job is done, and is kept for a while.
@@ -547,16 +588,16 @@ pub enum Outcome {
 
 /// How a job is kept that is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub(crate) struct Kept {
     /// For how long, from now.
-    pub lasts: Duration,
+    pub(crate) lasts: Duration,
     /// The result of its run as JSON in ASCII.
-    pub result: Option<String>,
+    pub(crate) result: Option<String>,
 }
 
 /// What has become of the end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Finished {
+pub(crate) enum Finished {
     /// The claim held, and the end is stored.
     Held,
     /// The claim does not hold any more: nothing was done. The same end may have been stored by a call that failed.
@@ -567,34 +608,34 @@ pub enum Finished {
 
 /// A job that was deleted or moved.
 #[derive(Clone, Copy, Debug)]
-pub struct Removed {
+pub(crate) struct Removed {
     /// The owner that it had, and the epoch of the owner's claim.
-    pub owner: Option<(NodeId, u64)>,
+    pub(crate) owner: Option<(NodeId, u64)>,
     /// The claim was revoked: until the owner has acknowledged it, or has ended, it may begin to run the job.
-    pub revoked: bool,
+    pub(crate) revoked: bool,
 }
 
 /// A job that was cancelled.
 #[derive(Clone, Debug)]
-pub struct Cancelled {
+pub(crate) struct Cancelled {
     /// Its kind.
-    pub kind: Arc<str>,
+    pub(crate) kind: Arc<str>,
     /// The claim that it had.
-    pub removed: Removed,
+    pub(crate) removed: Removed,
 }
 
 /// What has become of a job that was to replace another one.
 #[derive(Debug)]
-pub struct Replaced {
+pub(crate) struct Replaced {
     /// What has become of it. Never that the key is taken.
-    pub insertion: Insertion,
+    pub(crate) insertion: Insertion,
     /// The job that it has replaced.
-    pub before: Option<(JobId, Removed)>,
+    pub(crate) before: Option<(JobId, Removed)>,
 }
 
 /// What the database tells a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Notice {
+pub(crate) enum Notice {
     /// A job is free, and due within the window.
     Look,
     /// From now on, notices may get lost.

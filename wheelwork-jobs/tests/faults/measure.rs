@@ -219,15 +219,17 @@ async fn lateness_while_something_is_in_the_way() {
     let url = server.database();
     let store = Postgres::new(&url).unwrap();
     store.prepare().await.unwrap();
-    let dead = store.join(None, &[], ms(0)).await.unwrap().node;
-    let owned = format!(
-        "INSERT INTO wheelwork_jobs (id, kind, due, payload, owner)
-        SELECT gen_random_uuid(), 'far', now() + interval '1 day', 'null', {}
-        FROM generate_series(1, 1000000)",
-        dead.0
-    );
+    // Of a node that has died.
+    let owned = "WITH dead AS (
+            INSERT INTO wheelwork_nodes (id, expires, answers)
+            VALUES (nextval('wheelwork_node_ids'), now(), true)
+            RETURNING id
+        )
+        INSERT INTO wheelwork_jobs (id, kind, due, payload, owner)
+        SELECT gen_random_uuid(), 'far', now() + interval '1 day', 'null', dead.id
+        FROM dead, generate_series(1, 1000000)";
     let user = connect(&url).await;
-    user.batch_execute(&owned).await.unwrap();
+    user.batch_execute(owned).await.unwrap();
     let (jobs, begun) = node(store, liveness).await;
     let freed = async {
         let left = "SELECT count(*) FROM wheelwork_nodes WHERE id < 0 OR expires < now()";
@@ -279,7 +281,7 @@ async fn transactions_of_sqlx(url: &str, jobs: Option<&Jobs<Postgres>>, lasts: D
                 let mut transaction = client.begin().await.unwrap();
                 sqlx::query(USER).execute(&mut *transaction).await.unwrap();
                 if let Some(jobs) = &jobs {
-                    jobs.schedule_in_sqlx(&mut transaction, &in_an_hour()).await.unwrap();
+                    jobs.schedule_in(&mut transaction, &in_an_hour()).await.unwrap();
                 }
                 transaction.commit().await.unwrap();
                 done += 1;

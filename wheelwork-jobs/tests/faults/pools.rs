@@ -122,14 +122,14 @@ async fn transactions_of_sqlx_may_come_from_a_pool_of_transactions() {
     let mut other = PgConnection::connect(&url).await.unwrap();
     // If statements were remembered, each would have a number, and now another one on each connection.
     let unique = NewJob::new("n", &1).unwrap().unique_for(Duration::from_secs(3_600));
-    jobs.schedule_in_sqlx(&mut one, &unique).await.unwrap();
+    jobs.schedule_in(&mut one, &unique).await.unwrap();
     for _ in 0..4 {
         std::mem::swap(&mut one, &mut other);
         let mut first = one.begin().await.unwrap();
         let mut second = other.begin().await.unwrap();
         for transaction in [&mut second, &mut first] {
             query("SELECT 1").persistent(false).execute(&mut **transaction).await.unwrap();
-            jobs.schedule_in_sqlx(transaction, &NewJob::new("n", &1).unwrap()).await.unwrap();
+            jobs.schedule_in(transaction, &NewJob::new("n", &1).unwrap()).await.unwrap();
         }
         second.commit().await.unwrap();
         first.commit().await.unwrap();
@@ -149,7 +149,7 @@ async fn sqlx_remembers_the_statement_if_it_remembers_those_of_its_user() {
         let mut client = PgConnection::connect(&url).await.unwrap();
         query("SELECT $1").bind(1).persistent(persistent).execute(&mut client).await.unwrap();
         for _ in 0..2 {
-            jobs.schedule_in_sqlx(&mut client, &NewJob::new("n", &1).unwrap()).await.unwrap();
+            jobs.schedule_in(&mut client, &NewJob::new("n", &1).unwrap()).await.unwrap();
         }
         assert_eq!(client.cached_statements_size(), remembered);
     }

@@ -87,11 +87,11 @@ mod sqlx {
             let pool = shared.clone();
             async move {
                 let mut transaction = pool.begin().await?;
-                job.complete_in_sqlx(&mut transaction).await?;
+                job.complete_in(&mut transaction).await?;
                 let effect = query("INSERT INTO effects VALUES ($1)");
                 effect.bind(i64::from(job.payload)).execute(&mut *transaction).await?;
                 if job.payload < LAST {
-                    job.schedule_in_sqlx(&mut transaction, &keyed(job.payload + 1)).await?;
+                    job.schedule_in(&mut transaction, &keyed(job.payload + 1)).await?;
                 }
                 let ended = fails(&job);
                 if ended.is_ok() {
@@ -105,15 +105,15 @@ mod sqlx {
         let jobs = builder.handle(kind(), handle).open().await.unwrap();
 
         let mut transaction = pool.begin().await.unwrap();
-        jobs.schedule_in_sqlx(&mut transaction, &keyed(0)).await.unwrap();
+        jobs.schedule_in(&mut transaction, &keyed(0)).await.unwrap();
         transaction.rollback().await.unwrap();
         let mut transaction = pool.begin().await.unwrap();
         let first = keyed(1);
-        jobs.schedule_in_sqlx(&mut transaction, &first).await.unwrap();
+        jobs.schedule_in(&mut transaction, &first).await.unwrap();
         is_refused([
-            jobs.schedule_in_sqlx(&mut transaction, &keyed(1)).await,
-            jobs.schedule_in_sqlx(&mut transaction, &first).await,
-            jobs.schedule_in_sqlx(&mut transaction, &keyed(1).key("k".repeat(999))).await,
+            jobs.schedule_in(&mut transaction, &keyed(1)).await,
+            jobs.schedule_in(&mut transaction, &first).await,
+            jobs.schedule_in(&mut transaction, &keyed(1).key("k".repeat(999))).await,
         ]);
         assert_eq!(jobs.metrics().fired, 0);
         transaction.commit().await.unwrap();
@@ -130,7 +130,7 @@ mod sqlx {
         let mut connection = PgConnection::connect(&url).await.unwrap();
         let mut transaction = connection.begin().await.unwrap();
         let job = unique();
-        let storing = jobs.schedule_in_sqlx(&mut transaction, &job);
+        let storing = jobs.schedule_in(&mut transaction, &job);
         let (answer, ()) = tokio::join!(storing, commit_when_one_waits(&url, holding));
         let _ = transaction.commit().await; // it may have failed as a whole
         makes_nothing_unique(&jobs, answer).await;
@@ -145,10 +145,10 @@ mod sqlx {
         let due = std::time::SystemTime::UNIX_EPOCH + Duration::from_micros(4_000_000_000_123_456);
         let unique =
             || NewJob::new("n", &1).unwrap().due(due).unique_for(Duration::from_secs(3_600));
-        let first = jobs.schedule_in_sqlx(&mut connection, &unique()).await.unwrap();
-        assert_eq!(jobs.schedule_in_sqlx(&mut connection, &unique()).await.unwrap(), first);
+        let first = jobs.schedule_in(&mut connection, &unique()).await.unwrap();
+        assert_eq!(jobs.schedule_in(&mut connection, &unique()).await.unwrap(), first);
         let at = NewJob::new("n", &"€").unwrap().due(due).priority(7);
-        let id = jobs.schedule_in_sqlx(&mut connection, &at).await.unwrap();
+        let id = jobs.schedule_in(&mut connection, &at).await.unwrap();
         let stored = jobs.get(id).await.unwrap().unwrap();
         assert_eq!((stored.due, stored.payload.as_str(), stored.priority), (due, "\"€\"", 7));
     }
@@ -170,12 +170,12 @@ mod diesel {
             async move {
                 let mut connection = AsyncPgConnection::establish(&url).await?;
                 let work = async |connection: &mut AsyncPgConnection| {
-                    job.complete_in_diesel(connection).await?;
+                    job.complete_in(&mut *connection).await?;
                     let effect = sql_query("INSERT INTO effects VALUES ($1)");
                     let effect = effect.bind::<BigInt, _>(i64::from(job.payload));
                     effect.execute(connection).await?;
                     if job.payload < LAST {
-                        job.schedule_in_diesel(connection, &keyed(job.payload + 1)).await?;
+                        job.schedule_in(&mut *connection, &keyed(job.payload + 1)).await?;
                     }
                     fails(&job)
                 };
@@ -189,23 +189,23 @@ mod diesel {
         let mut connection = AsyncPgConnection::establish(&url).await.unwrap();
         let rolled_back = connection
             .transaction(async |connection| {
-                jobs.schedule_in_diesel(connection, &keyed(0)).await?;
+                jobs.schedule_in(&mut *connection, &keyed(0)).await?;
                 Err::<(), Failed>("on purpose".into())
             })
             .await;
         assert!(rolled_back.is_err());
         let unique = || NewJob::new("other", &1).unwrap().unique_for(hour);
-        let once = jobs.schedule_in_diesel(&mut connection, &unique()).await.unwrap();
-        let twice = jobs.schedule_in_diesel(&mut connection, &unique()).await.unwrap();
+        let once = jobs.schedule_in(&mut connection, &unique()).await.unwrap();
+        let twice = jobs.schedule_in(&mut connection, &unique()).await.unwrap();
         assert_eq!(once, twice);
         let first = keyed(1);
         connection
             .transaction(async |connection| {
-                jobs.schedule_in_diesel(connection, &first).await?;
+                jobs.schedule_in(&mut *connection, &first).await?;
                 is_refused([
-                    jobs.schedule_in_diesel(connection, &keyed(1)).await,
-                    jobs.schedule_in_diesel(connection, &first).await,
-                    jobs.schedule_in_diesel(connection, &keyed(1).key("k".repeat(999))).await,
+                    jobs.schedule_in(&mut *connection, &keyed(1)).await,
+                    jobs.schedule_in(&mut *connection, &first).await,
+                    jobs.schedule_in(&mut *connection, &keyed(1).key("k".repeat(999))).await,
                 ]);
                 assert_eq!(jobs.metrics().fired, 0);
                 Ok::<(), Failed>(())
@@ -226,7 +226,7 @@ mod diesel {
         let mut answer = None;
         let job = unique();
         let transaction = connection.transaction(async |connection| {
-            answer = Some(jobs.schedule_in_diesel(connection, &job).await);
+            answer = Some(jobs.schedule_in(&mut *connection, &job).await);
             Ok::<(), Failed>(())
         });
         let (_, ()) = tokio::join!(transaction, commit_when_one_waits(&url, holding));

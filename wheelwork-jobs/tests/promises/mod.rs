@@ -4,7 +4,6 @@ mod change;
 #[cfg(any(feature = "sqlx", feature = "diesel-async"))]
 mod clients;
 mod commit;
-mod everywhere;
 mod fail;
 mod fire;
 mod groups;
@@ -12,14 +11,10 @@ mod history;
 mod keys;
 mod limits;
 mod metrics;
-mod nodes;
-mod pause;
 mod payloads;
 #[cfg(feature = "cron")]
 mod periodic;
-mod priorities;
 mod progress;
-mod revoke;
 mod schema;
 mod settings;
 mod stop;

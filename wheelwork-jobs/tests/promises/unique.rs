@@ -4,7 +4,7 @@ use crate::common::{self, Shared, connect, until, until_one_waits};
 use crate::on_every_store;
 use std::time::{Duration, Instant};
 use wheelwork_jobs::redb::{ReadableTableMetadata, TableDefinition};
-use wheelwork_jobs::{Filter, Job, JobId, Jobs, NewJob, Postgres, Redb, ScheduleError, Store};
+use wheelwork_jobs::{Filter, Job, JobId, Jobs, NewJob, Postgres, Redb, ScheduleError};
 
 on_every_store! {
     the_same_job_is_stored_once_in_its_period
@@ -14,7 +14,6 @@ on_every_store! {
     many_that_are_the_same_leave_one
     a_job_that_is_refused_for_its_key_makes_nothing_unique
     unique_jobs_with_one_key_in_one_call_leave_one
-    marks_are_deleted_while_the_same_is_stored_again
 }
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -308,64 +307,4 @@ async fn marks_in_postgres_that_are_over_are_deleted() {
         assert!(begun.elapsed() < Duration::from_secs(60), "marks stay");
         tokio::time::sleep(ms(20)).await;
     }
-}
-
-/// Each call stores its job, or has the id of one that was stored.
-async fn marks_are_deleted_while_the_same_is_stored_again(store: impl Shared) {
-    let (jobs, other) = (node(store.clone()).await, node(store.clone()).await);
-    let call = |n: u64| {
-        let (jobs, store) =
-            (if n.is_multiple_of(2) { &jobs } else { &other }.clone(), store.clone());
-        tokio::spawn(async move {
-            let mut ids = Vec::new();
-            for _ in 0..50 {
-                let job = far("m", 1).unique_for(ms(fastrand::u64(0..4)));
-                ids.push(jobs.schedule(job).await.unwrap());
-                store.unmark(10).await.unwrap();
-            }
-            ids
-        })
-    };
-    for calls in (0..4).map(call).collect::<Vec<_>>() {
-        for id in calls.await.unwrap() {
-            assert!(jobs.get(id).await.unwrap().is_some(), "job {id} was acknowledged");
-        }
-    }
-    let last = far("m", 1).unique_for(HOUR);
-    tokio::time::sleep(ms(5)).await;
-    assert_eq!(jobs.schedule(last.clone()).await.unwrap(), last.id());
-    while store.unmark(10).await.unwrap() > 0 {}
-    assert_eq!(jobs.schedule(far("m", 1).unique_for(HOUR)).await.unwrap(), last.id());
-}
-
-#[tokio::test]
-async fn a_mark_that_is_over_is_deleted_or_taken() {
-    let Some(server) = common::postgres::server() else { return };
-    let url = server.database();
-    let store = Postgres::new(&url).unwrap();
-    let jobs = Jobs::open(store.clone()).await.unwrap();
-    let (mut user, watcher) = (connect(&url).await, connect(&url).await);
-    let (over, again) = (far("n", 1).unique_for(ms(0)), far("n", 1).unique_for(HOUR));
-    jobs.schedule(over.clone()).await.unwrap();
-    let takes = user.transaction().await.unwrap();
-    assert_eq!(jobs.schedule_in(&takes, &again).await.unwrap(), again.id());
-    assert_eq!(store.unmark(10).await.unwrap(), 0);
-    takes.commit().await.unwrap();
-    assert_eq!(store.unmark(10).await.unwrap(), 0);
-    assert_eq!(jobs.schedule(far("n", 1).unique_for(HOUR)).await.unwrap(), again.id());
-
-    let (over, again) = (far("n", 2).unique_for(ms(0)), far("n", 2).unique_for(HOUR));
-    jobs.schedule(over).await.unwrap();
-    let deletes = user.transaction().await.unwrap();
-    let delete = "DELETE FROM wheelwork_unique WHERE until <= now()";
-    assert_eq!(deletes.execute(delete, &[]).await.unwrap(), 1);
-    let storing = tokio::spawn({
-        let (jobs, again) = (jobs.clone(), again.clone());
-        async move { jobs.schedule(again).await.unwrap() }
-    });
-    until_one_waits(&watcher).await;
-    deletes.commit().await.unwrap();
-    assert_eq!(storing.await.unwrap(), again.id());
-    assert_eq!(jobs.schedule(far("n", 2).unique_for(HOUR)).await.unwrap(), again.id());
-    assert_eq!((store.unmark(10).await.unwrap(), marks_of(&user).await), (0, 2));
 }

@@ -50,12 +50,12 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
             let jobs = &[Int, Int, Uuids, Texts, Texts, Times, Ints, Texts, Bools, Ints, Ints];
             (jobs, &[Uuid, Time, Int, Text])
         }
-        sql::INSERT_IN => (&[Uuid, Text, Text, Time, Int, Text, Int, Int], &[Time, Int]),
-        sql::INSERT_UNIQUE_IN => {
-            (&[Uuid, Text, Text, Time, Int, Text, Int, Int, Int], &[Time, Int])
-        }
+        sql::INSERT_IN => (&[Uuid, Text, Text, Time, Int, Text, Int, Int], &[Int]),
+        sql::INSERT_UNIQUE_IN => (&[Uuid, Text, Text, Time, Int, Text, Int, Int, Int], &[Int]),
         sql::ENDED => (&[Ints], &[Int, Text]),
         sql::KNOWN => (&[Uuids], &[Uuid]),
+        sql::KNOWN_IN => (&[Uuid], &[Int]),
+        sql::MARKED_IN => (&[Text, Text, Text], &[Int]),
         sql::MARKED => (&[Uuids, Texts, Texts, Texts], &[Uuid, Uuid]),
         sql::UNMARK => (&[Int], &[Int]),
         sql::STORED => (&[Uuids], &[Uuid, Bool]),
@@ -84,7 +84,7 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         }
         sql::REVOKED => (&[Ints, Uuids, Ints], &[Int, Uuid, Int, Bool]),
         sql::ACKNOWLEDGE => (&[Int, Uuids, Ints], &[]),
-        sql::COMPLETE => (&[Uuid, Int], &[]),
+        sql::COMPLETE => (&[Uuid, Int], &[Int]),
         sql::REPEAT_IN => (&[Uuid, Int, Time, Int], &[Int]),
         sql::GET => (&[Uuid], &[Uuid, Text, Text, Time, Text, Int, Bool, Bool, Text, Int]),
         progress::PROGRESS => (&[Uuid], &[Int, Int, Text]),
@@ -170,7 +170,17 @@ impl<'a> Statement<'a> {
                 let known = |id: &u128| state.job(self.tx, *id).is_some();
                 Ok(p.uuids(1).into_iter().filter(known).map(|id| vec![Cell::Uuid(id)]).collect())
             }
+            sql::KNOWN_IN => {
+                let known = self.state().job(self.tx, p.uuid(1)).is_some();
+                Ok(if known { vec![vec![Cell::Null]] } else { vec![] })
+            }
             sql::MARKED => Ok(self.marked(p)),
+            sql::MARKED_IN => {
+                let mark = mark_of(&p.text(1), p.maybe_text(2).as_deref(), &p.text(3));
+                let job = self.marked_now(&mark).map(|job| [job >> 64, job]);
+                let half = |half| vec![Cell::Int((half as u64).cast_signed())];
+                Ok(job.into_iter().flatten().map(half).collect())
+            }
             sql::UNMARK => self.unmark(p.int(1)),
             sql::STORED => {
                 let state = self.state();
@@ -566,13 +576,16 @@ impl<'a> Statement<'a> {
 
     fn marked(&self, p: &Parameters) -> Rows {
         let (ids, kinds, keys, payloads) = (p.uuids(1), p.texts(2), p.maybe_texts(3), p.texts(4));
-        let state = self.state();
         let marked = (0..ids.len()).filter_map(|n| {
             let mark = mark_of(&kinds[n], keys[n].as_deref(), &payloads[n]);
-            let row = state.mark(self.tx, &mark).filter(|row| row.until > self.now)?;
-            Some(vec![Cell::Uuid(ids[n]), Cell::Uuid(row.job)])
+            Some(vec![Cell::Uuid(ids[n]), Cell::Uuid(self.marked_now(&mark)?)])
         });
         marked.collect()
+    }
+
+    fn marked_now(&self, mark: &str) -> Option<u128> {
+        let state = self.state();
+        state.mark(self.tx, mark).filter(|row| row.until > self.now).map(|row| row.job)
     }
 
     fn unmark(&self, most: i64) -> Done<Rows> {
@@ -619,7 +632,7 @@ impl<'a> Statement<'a> {
         }
         let is_near = due <= self.now.after(micros(p.int(7)));
         let number = is_near.then_some(self.tx.cast_signed());
-        Ok(vec![vec![Cell::Time(due), Cell::of(number, Cell::Int)]])
+        Ok(vec![vec![Cell::of(number, Cell::Int)]])
     }
 
     fn ended(&self, transactions: &[i64]) -> Rows {
@@ -987,7 +1000,7 @@ impl<'a> Statement<'a> {
         let row = self.wait_for_job(id, |row| row.epoch == epoch).await?;
         let Some(row) = row else { return Ok(vec![]) };
         self.delete(id, &row)?;
-        Ok(vec![vec![]])
+        Ok(vec![vec![Cell::Null]])
     }
 
     fn get(&self, id: u128) -> Rows {

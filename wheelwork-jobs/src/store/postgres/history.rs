@@ -2,13 +2,12 @@
 
 use super::connect::{Call, halve};
 use super::rows::{self, get};
-use super::{Described, Inner, columns, micros, uuid};
+use super::{Inner, columns, micros, uuid};
 use crate::job::{JobId, StoredJob};
 use crate::store::{Claim, Kept, StoreError};
 use crate::time::Timestamp;
 use std::collections::HashSet;
 use std::time::SystemTime;
-use tokio_postgres::Transaction;
 
 /// So many jobs are moved in one statement: it compares each with each.
 const BATCH: usize = 100;
@@ -49,7 +48,7 @@ SELECT id, epoch FROM gone";
 
 /// Moves the job $1 of the epoch $2 to those that are done, for $3 microseconds, with the result $4. Waits for
 /// whoever has locked its row.
-pub(super) const COMPLETE_KEPT: &str = "
+pub(crate) const COMPLETE_KEPT: &str = "
 WITH gone AS (
     DELETE FROM wheelwork_jobs WHERE id = $1 AND epoch = $2
     RETURNING id, kind, key, due, attempts, payload
@@ -138,19 +137,6 @@ pub(super) async fn keep(
 }
 
 impl Inner {
-    pub(super) async fn complete_kept_in(
-        &self,
-        transaction: &Transaction<'_>,
-        Claim { id, epoch }: Claim,
-        kept: &Kept,
-    ) -> Result<bool, StoreError> {
-        let failed = |error| StoreError::new("complete a job", Described(error));
-        let (id, epoch, lasts) = (uuid(id), epoch.cast_signed(), micros(kept.lasts));
-        let complete = self.prefix.apply(COMPLETE_KEPT);
-        let gone = transaction.query(&*complete, &[&id, &epoch, &lasts, &kept.result]).await;
-        Ok(!gone.map_err(failed)?.is_empty())
-    }
-
     pub(super) async fn forget_done(&self, most: usize) -> Result<usize, StoreError> {
         let mut call = self.node.call("forget jobs that are done").await?;
         let rows = call.query(FORGET_DONE, &[&i64::try_from(most).unwrap_or(i64::MAX)]).await?;

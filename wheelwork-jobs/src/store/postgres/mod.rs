@@ -3,7 +3,7 @@
 //! - `schema`: the versions of the tables; `prefix`: their names; `sql`: every statement
 //! - `connect`: connections, which are made again after an error
 //! - `insert`: new jobs; `replace`: those that take the place of others
-//! - `open`: jobs in transactions of users; `foreign`: those of other clients than tokio-postgres
+//! - `client`: jobs in transactions of users; `open`: the nodes are told after the commit
 //! - `glance`: what an operator sees; `history`: jobs that are done;
 //!   `progress`: how far runs are; `limited`: claims of kinds that are limited over all nodes
 //! - `ends`: the beginnings and the ends of runs
@@ -12,10 +12,9 @@
 //! - `listen`: what other nodes tell; `revoke`: claims that were taken away
 //! - `url`: where the database is; `place`: the same in a word, for errors; `tls`: encrypted connections
 
+mod client;
 pub(crate) mod connect;
 mod ends;
-#[cfg(any(feature = "sqlx", feature = "diesel-async"))]
-pub(crate) mod foreign;
 mod glance;
 pub(crate) mod history;
 mod insert;
@@ -45,9 +44,9 @@ use self::rows::{get, uuid};
 use self::tls::Rustls;
 use self::url::Target;
 use super::{
-    Beat, Cancelled, Claim, Claimed, ClaimedLimited, End, Filter, Finished, InTransaction, Insert,
-    Insertion, Joined, Kept, KindLimits, KindStats, NodeId, Notice, Peek, Removed, Replaced,
-    Started, Store, StoreError,
+    Beat, Calls, Cancelled, Claim, Claimed, ClaimedLimited, End, Filter, Finished, Insert,
+    Insertion, Joined, KindLimits, KindStats, NodeId, Notice, Peek, Removed, Replaced, Started,
+    Store, StoreError,
 };
 use crate::host;
 use crate::job::{JobId, NewJob, Progress, State, StoredJob, When};
@@ -274,8 +273,6 @@ const AFTER_END: Duration = Duration::from_millis(10);
 const AFTER_ERROR: Duration = Duration::from_millis(500);
 
 impl Store for Postgres {
-    type Transaction<'t> = tokio_postgres::Transaction<'t>;
-
     const VERSION: u32 = schema::VERSION;
 
     async fn version(&self) -> Result<u32, StoreError> {
@@ -295,7 +292,9 @@ impl Store for Postgres {
         let shown = rows::timestamp(rows::one(&rows)?, 0)?;
         Ok(Reading { asked, shown, answered })
     }
+}
 
+impl Calls for Postgres {
     async fn join(
         &self,
         old: Option<NodeId>,
@@ -456,39 +455,6 @@ impl Store for Postgres {
         Ok(!self.0.change(action, statement, &[&kind]).await?.is_empty())
     }
 
-    fn insert_in<'a>(
-        &'a self,
-        transaction: &'a Self::Transaction<'_>,
-        window: Duration,
-        job: &'a NewJob,
-    ) -> InTransaction<'a, Result<Insertion, StoreError>> {
-        Box::pin(self.0.insert_in(transaction, window, job))
-    }
-
-    fn complete_in<'a>(
-        &'a self,
-        transaction: &'a Self::Transaction<'_>,
-        Claim { id, epoch }: Claim,
-    ) -> InTransaction<'a, Result<bool, StoreError>> {
-        Box::pin(async move {
-            let (id, epoch) = (uuid(id), epoch.cast_signed());
-            let complete = self.0.prefix.apply(sql::COMPLETE);
-            let deleted = transaction.execute(&*complete, &[&id, &epoch]).await;
-            let failed = |error| StoreError::new("complete a job", Described(error));
-            Ok(deleted.map_err(failed)? > 0)
-        })
-    }
-
-    fn repeat_in<'a>(
-        &'a self,
-        transaction: &'a Self::Transaction<'_>,
-        window: Duration,
-        claim: Claim,
-        due: Timestamp,
-    ) -> InTransaction<'a, Result<bool, StoreError>> {
-        Box::pin(self.0.repeat_in(transaction, window, claim, due.into()))
-    }
-
     async fn stored(&self, ids: &[JobId]) -> Result<Vec<(JobId, bool)>, StoreError> {
         let mut call = self.0.node.call("look for jobs").await?;
         let ids: Vec<Uuid> = ids.iter().copied().map(uuid).collect();
@@ -498,15 +464,6 @@ impl Store for Postgres {
             Ok((JobId::from_u128(id.as_u128()), get(row, 1)?))
         };
         rows.iter().map(stored).collect()
-    }
-
-    fn complete_kept_in<'a>(
-        &'a self,
-        transaction: &'a Self::Transaction<'_>,
-        claim: Claim,
-        kept: &'a Kept,
-    ) -> InTransaction<'a, Result<bool, StoreError>> {
-        Box::pin(self.0.complete_kept_in(transaction, claim, kept))
     }
 
     async fn report(&self, reports: &[(Claim, Progress)]) -> Result<(), StoreError> {

@@ -8,17 +8,14 @@
 //! If the process ends before it has told, the next beat of any node finds the jobs.
 
 use super::connect::{is_locked, is_of_connection};
-use super::rows::{get, uuid};
-use super::{Columns, Described, Inner, micros, rows, sql};
+use super::rows::get;
+use super::{Inner, sql};
 use crate::host;
-use crate::job::NewJob;
-use crate::store::{Claim, Inserted, Insertion, StoreError};
+use crate::store::StoreError;
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
-use tokio_postgres::Transaction;
-use tokio_postgres::types::{ToSql, Type};
 
 /// Between two questions about a transaction: a quarter of its age, within this.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
@@ -91,88 +88,6 @@ impl Open {
 }
 
 impl Inner {
-    pub(super) async fn insert_in(
-        &self,
-        transaction: &Transaction<'_>,
-        window: Duration,
-        job: &NewJob,
-    ) -> Result<Insertion, StoreError> {
-        let failed = |error| StoreError::new("store a job", Described(error));
-        let Columns { ids, kinds, keys, times, delays, payloads, priorities, periods } =
-            Columns::of([job]);
-        // The types are given, so that this takes one round trip, also in a pool.
-        let window = micros(window);
-        let parameters: [(&(dyn ToSql + Sync), Type); 9] = [
-            (&ids[0], Type::UUID),
-            (&kinds[0], Type::TEXT),
-            (&keys[0], Type::TEXT),
-            (&times[0], Type::TIMESTAMPTZ),
-            (&delays[0], Type::INT8),
-            (&payloads[0], Type::TEXT),
-            (&window, Type::INT8),
-            (&priorities[0], Type::INT8),
-            (&periods[0], Type::INT8),
-        ];
-        let (insert, parameters) = match job.unique_for {
-            None => (sql::INSERT_IN, &parameters[..8]),
-            Some(_) => (sql::INSERT_UNIQUE_IN, &parameters[..]),
-        };
-        let rows = transaction
-            .query_typed(&self.prefix.apply(insert), parameters)
-            .await
-            .map_err(failed)?;
-        if let Some(row) = rows.first() {
-            self.open.note(get(row, 1)?);
-            let due = rows::timestamp(row, 0)?;
-            return Ok(Insertion::Stored(Inserted { due, claimed: None }));
-        }
-        let known = self.prefix.apply(sql::KNOWN);
-        let ids: (&(dyn ToSql + Sync), Type) = (&ids, Type::UUID_ARRAY);
-        let known =
-            transaction.query_typed(&known, std::slice::from_ref(&ids)).await.map_err(failed)?;
-        if !known.is_empty() {
-            return Ok(Insertion::AlreadyStored);
-        }
-        if job.unique_for.is_some() {
-            let marked = self.prefix.apply(sql::MARKED);
-            let parameters = [
-                ids,
-                (&kinds as &(dyn ToSql + Sync), Type::TEXT_ARRAY),
-                (&keys, Type::TEXT_ARRAY),
-                (&payloads, Type::TEXT_ARRAY),
-            ];
-            let marked = transaction.query_typed(&marked, &parameters).await.map_err(failed)?;
-            if let Some(row) = marked.first() {
-                return Ok(Insertion::Existing(rows::id(row, 1)?));
-            }
-        }
-        Ok(Insertion::not_stored(job))
-    }
-
-    pub(super) async fn repeat_in(
-        &self,
-        transaction: &Transaction<'_>,
-        window: Duration,
-        Claim { id, epoch }: Claim,
-        due: SystemTime,
-    ) -> Result<bool, StoreError> {
-        let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
-            (&uuid(id), Type::UUID),
-            (&epoch.cast_signed(), Type::INT8),
-            (&due, Type::TIMESTAMPTZ),
-            (&micros(window), Type::INT8),
-        ];
-        let failed = |error| StoreError::new("repeat a job", Described(error));
-        let rows = transaction
-            .query_typed(&self.prefix.apply(sql::REPEAT_IN), &parameters)
-            .await
-            .map_err(failed)?;
-        if let Some(row) = rows.first() {
-            self.open.note(get(row, 0)?);
-        }
-        Ok(!rows.is_empty())
-    }
-
     /// Tells the nodes of transactions that have committed, for as long as it is awaited.
     pub(super) async fn tell_of_commits(&self) {
         loop {

@@ -273,7 +273,7 @@ INSERT INTO wheelwork_jobs (id, kind, key, due, payload, priority, epoch)
 ", $end, "
 ON CONFLICT DO NOTHING
 RETURNING
-    ", $columns, "due,
+    ", $columns, "
     CASE WHEN due <= statement_timestamp() + $7 * interval '1 microsecond' THEN txid_current() END AS number"
         )
     };
@@ -303,8 +303,8 @@ stored AS (",
     insert_in!("SELECT", "WHERE EXISTS (SELECT FROM marked)", "id, "),
     "
 )
-SELECT due, number FROM stored",
-    overtaken!("NULL,", "")
+SELECT number FROM stored",
+    overtaken!("", "")
 );
 
 /// Those of the transactions $1 that have ended. Tells the nodes to look if one has committed.
@@ -347,6 +347,17 @@ SELECT count(*) FROM over";
 
 /// Those of the ids $1 that are stored.
 pub(crate) const KNOWN: &str = "SELECT id FROM wheelwork_jobs WHERE id = ANY ($1::uuid[])";
+
+/// One row if the job $1 is stored.
+pub(crate) const KNOWN_IN: &str = "SELECT NULL::bigint AS number FROM wheelwork_jobs WHERE id = $1";
+
+/// The job that has the mark of the kind $1, the key $2 and the payload $3: both halves of its id, as numbers.
+pub(crate) const MARKED_IN: &str = "
+SELECT ('x' || substr(replace(job::text, '-', ''), half, 16))::bit(64)::bigint AS number
+FROM wheelwork_unique, unnest(ARRAY [1, 17]) AS half
+WHERE mark = sha256(convert_to(length($1) || ' ' || $1 || coalesce('k' || $2, 'p' || $3), 'UTF8'))
+    AND until > statement_timestamp()
+ORDER BY half";
 
 /// Claims for the node $1 free jobs that are due within $2 microseconds: of each kind $3 that is not paused at most
 /// $4. First those
@@ -841,8 +852,9 @@ pub(crate) const FIND: &str = "
 SELECT id, kind, key, due, payload, attempts, dead, owner IS NOT NULL, error, priority::bigint
 FROM wheelwork_jobs WHERE key = $1";
 
-/// Deletes the job $1 of the epoch $2.
-pub(crate) const COMPLETE: &str = "DELETE FROM wheelwork_jobs WHERE id = $1 AND epoch = $2";
+/// Deletes the job $1 of the epoch $2, in a transaction of a user.
+pub(crate) const COMPLETE: &str =
+    "DELETE FROM wheelwork_jobs WHERE id = $1 AND epoch = $2 RETURNING NULL::bigint AS number";
 
 /// Moves the job $1 of the epoch $2 to its next occurrence $3, in a transaction of a user. If that is due within
 /// $4 microseconds, returns the number of the transaction.

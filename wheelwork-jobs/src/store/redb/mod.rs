@@ -31,9 +31,9 @@ use self::tables::{Row, Tables, View};
 use self::turn::Turns;
 use self::writer::Writer;
 use super::{
-    Beat, Cancelled, Claim, Claimed, ClaimedLimited, End, Filter, Finished, InTransaction, Insert,
+    Beat, Calls, Cancelled, Claim, Claimed, ClaimedLimited, End, Filter, Finished, Insert,
     Inserted, Insertion, Joined, Kept, KindLimits, KindStats, NodeId, Notice, Outcome, Peek,
-    Removed, Replaced, Started, Store, StoreError,
+    Removed, Replaced, Started, Store, StoreError, Transact,
 };
 use crate::job::{JobId, NewJob, Progress, State, StoredJob, When};
 use crate::store::Glance;
@@ -225,18 +225,34 @@ impl Redb {
         transaction: &RedbTransaction,
         window: Duration,
         job: &NewJob,
-    ) -> Result<Insertion, ::redb::Error> {
+    ) -> Result<Option<Insertion>, ::redb::Error> {
         let now = self.0.clock.now();
         let due = due_of(job.when, now);
         if let Some(refused) = Tables::open(transaction)?.insert(job, due, now)? {
-            return Ok(refused);
+            return Ok(Some(refused));
         }
         lock(&self.0.claims).freed(&job.kind, due, job.id);
         if due <= now.after(window) {
             // A look writes, so it waits for the end of the transaction.
             Self::tell(&self.0.listeners, Notice::Look);
         }
-        Ok(Insertion::Stored(Inserted { due, claimed: None }))
+        Ok(None)
+    }
+
+    fn complete_now(
+        &self,
+        transaction: &RedbTransaction,
+        claim: Claim,
+        kept: Option<&Kept>,
+    ) -> Result<bool, ::redb::Error> {
+        if !lock(&self.0.claims).holds(claim) {
+            return Ok(false);
+        }
+        let mut tables = Tables::open(transaction)?;
+        match kept {
+            Some(kept) => tables.keep(claim.id, self.0.clock.now(), kept),
+            None => Ok(tables.remove(claim.id)?.is_some()),
+        }
     }
 
     fn repeat_now(
@@ -271,9 +287,35 @@ fn due_of(when: When, now: Timestamp) -> Timestamp {
     }
 }
 
-impl Store for Redb {
-    type Transaction<'t> = RedbTransaction;
+impl Transact<Redb> for &RedbTransaction {
+    async fn insert(
+        self,
+        store: &Redb,
+        window: Duration,
+        job: &NewJob,
+    ) -> Result<Option<Insertion>, StoreError> {
+        let inserted = store.insert_now(self, window, job);
+        inserted.map_err(|error| StoreError::new("store a job", error))
+    }
 
+    async fn complete(
+        self,
+        store: &Redb,
+        _window: Duration,
+        claim: Claim,
+        next: Option<Timestamp>,
+        kept: Option<Kept>,
+    ) -> Result<bool, StoreError> {
+        let completed = match next {
+            // The nodes are told at the end of the run, which frees the claim.
+            Some(due) => store.repeat_now(self, claim, due),
+            None => store.complete_now(self, claim, kept.as_ref()),
+        };
+        completed.map_err(|error| StoreError::new("complete a job", error))
+    }
+}
+
+impl Store for Redb {
     const VERSION: u32 = tables::VERSION;
 
     async fn version(&self) -> Result<u32, StoreError> {
@@ -288,7 +330,9 @@ impl Store for Redb {
     async fn clock(&self) -> Result<Reading, StoreError> {
         Ok(self.0.clock.reading())
     }
+}
 
+impl Calls for Redb {
     fn stands_still(&self) -> bool {
         self.0.clock.stands_still()
     }
@@ -574,44 +618,6 @@ impl Store for Redb {
         Ok(changed)
     }
 
-    fn insert_in<'a>(
-        &'a self,
-        transaction: &'a Self::Transaction<'_>,
-        window: Duration,
-        job: &'a NewJob,
-    ) -> InTransaction<'a, Result<Insertion, StoreError>> {
-        let inserted = self.insert_now(transaction, window, job);
-        let inserted = inserted.map_err(|error| StoreError::new("store a job", error));
-        Box::pin(std::future::ready(inserted))
-    }
-
-    fn complete_in<'a>(
-        &'a self,
-        transaction: &'a Self::Transaction<'_>,
-        claim: Claim,
-    ) -> InTransaction<'a, Result<bool, StoreError>> {
-        let complete = || {
-            let holds = lock(&self.0.claims).holds(claim);
-            Ok(holds && Tables::open(transaction)?.remove(claim.id)?.is_some())
-        };
-        let completed: Result<_, ::redb::Error> = complete();
-        let completed = completed.map_err(|error| StoreError::new("complete a job", error));
-        Box::pin(std::future::ready(completed))
-    }
-
-    fn repeat_in<'a>(
-        &'a self,
-        transaction: &'a Self::Transaction<'_>,
-        _window: Duration,
-        claim: Claim,
-        due: Timestamp,
-    ) -> InTransaction<'a, Result<bool, StoreError>> {
-        // The nodes are told at the end of the run, which frees the claim.
-        let repeated = self.repeat_now(transaction, claim, due);
-        let repeated = repeated.map_err(|error| StoreError::new("repeat a job", error));
-        Box::pin(std::future::ready(repeated))
-    }
-
     async fn stored(&self, ids: &[JobId]) -> Result<Vec<(JobId, bool)>, StoreError> {
         let ids = ids.to_vec();
         self.read("look for jobs", move |view, _| {
@@ -622,21 +628,6 @@ impl Store for Redb {
             Ok(stored)
         })
         .await
-    }
-
-    fn complete_kept_in<'a>(
-        &'a self,
-        transaction: &'a Self::Transaction<'_>,
-        claim: Claim,
-        kept: &'a Kept,
-    ) -> InTransaction<'a, Result<bool, StoreError>> {
-        let complete = || {
-            let holds = lock(&self.0.claims).holds(claim);
-            Ok(holds && Tables::open(transaction)?.keep(claim.id, self.0.clock.now(), kept)?)
-        };
-        let completed: Result<_, ::redb::Error> = complete();
-        let completed = completed.map_err(|error| StoreError::new("complete a job", error));
-        Box::pin(std::future::ready(completed))
     }
 
     async fn report(&self, reports: &[(Claim, Progress)]) -> Result<(), StoreError> {

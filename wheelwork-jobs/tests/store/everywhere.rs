@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant, SystemTime};
 use tokio_postgres::{Config, NoTls};
+use wheelwork_jobs::store::Calls;
 use wheelwork_jobs::store::{Claim, ClaimedLimited, End, Insert, KindLimits, NodeId, Outcome};
 use wheelwork_jobs::{Job, Jobs, JobsBuilder, Kind, NewJob, Postgres, Rate, Retry, Store};
 

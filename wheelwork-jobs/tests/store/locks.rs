@@ -4,6 +4,7 @@ use crate::common::{self, connect, postgres, until, until_counted, until_one_wai
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_postgres::{Config, NoTls};
+use wheelwork_jobs::store::Calls;
 use wheelwork_jobs::store::{Insert, Insertion, Store};
 use wheelwork_jobs::{Filter, Job, Jobs, Kind, NewJob, Postgres, Retry, ScheduleError};
 
@@ -66,7 +67,8 @@ async fn a_node_that_waits_for_a_key_can_be_ended() {
     let old = store.join(None, &[], ms(60_000)).await.unwrap().node;
     let mut client = connect(&url).await;
     let open = client.transaction().await.unwrap();
-    store.insert_in(&open, ms(1_000), &job(0).key("held")).await.unwrap();
+    let user = Jobs::open(store.clone()).await.unwrap();
+    user.schedule_in(&open, &job(0).key("held")).await.unwrap();
     let inserting = store.clone();
     let insert = tokio::spawn(async move {
         loop {

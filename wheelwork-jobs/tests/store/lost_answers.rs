@@ -1,7 +1,7 @@
 //! Calls of the store that fail at any point, and whose answers get lost.
 
 use crate::common::{self, Shared, until};
-use crate::faults::flaky::Flaky;
+use crate::tests::flaky::Flaky;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc::unbounded_channel;
-use wheelwork_jobs::store::{Claim, Insert, Notice, Store};
+use wheelwork_jobs::store::Calls;
+use wheelwork_jobs::store::{Claim, End, Finished, Insert, Notice, Outcome, Store};
 use wheelwork_jobs::{Job, Jobs, JobsBuilder, NewJob, Postgres, State};
 
 const fn ms(n: u64) -> Duration {
@@ -240,11 +241,7 @@ async fn a_claim_that_was_taken_over_completes_nothing() {
     let other = store.join(None, &[], ms(60_000)).await.unwrap().node;
     assert_eq!(store.take_over().await.unwrap(), 1);
     let claimed = store.claim(other, ms(10_000), &[("n".into(), 1)]).await.unwrap();
-
-    let mut client = common::connect(&url).await;
-    let transaction = client.transaction().await.unwrap();
-    assert!(!store.complete_in(&transaction, old).await.unwrap());
-    assert!(store.complete_in(&transaction, claimed[0].claim).await.unwrap());
-    transaction.commit().await.unwrap();
+    let ends = [old, claimed[0].claim].map(|claim| End { claim, outcome: Outcome::Done });
+    assert_eq!(store.finish(&ends).await.unwrap(), [Finished::Lost, Finished::Held]);
     assert_eq!(store.get(old.id).await.unwrap(), None);
 }

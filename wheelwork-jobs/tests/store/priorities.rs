@@ -5,6 +5,7 @@ use crate::on_every_store;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 use tokio::sync::{Semaphore, SemaphorePermit as Permit};
+use wheelwork_jobs::store::Calls;
 use wheelwork_jobs::store::Insert;
 use wheelwork_jobs::{Job, Jobs, Kind, NewJob, Postgres, Retry, State, Store};
 

@@ -1,11 +1,12 @@
 //! Notices that get lost: a job that was cancelled or moved must not run at its old time.
 
 use crate::common::{self, Shared, connect, in_time, opened, postgres, until};
-use crate::faults::proxy::{Line, Proxy};
+use crate::tests::proxy::{Line, Proxy};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use tokio_postgres::{Config, NoTls};
+use wheelwork_jobs::store::Calls;
 use wheelwork_jobs::store::{NodeId, Notice};
 use wheelwork_jobs::{Job, JobId, Jobs, NewJob, Postgres, Store};
 
@@ -113,7 +114,7 @@ async fn while_a_node_hears_nothing_it_asks_before_a_job_begins() {
 }
 
 async fn deaf(store: impl Shared) {
-    let silent = crate::faults::flaky::Silent { store: store.clone() };
+    let silent = crate::tests::flaky::Silent { store: store.clone() };
     let (node, runs) = counting(silent, Duration::from_secs(3_600)).await;
     in_time(async |time| {
         let (begun, before) = (Instant::now(), runs.load(SeqCst));

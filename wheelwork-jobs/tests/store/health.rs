@@ -1,8 +1,8 @@
 //! A node that cannot go on: it says so, and it can be stopped.
 
 use crate::common::{self, connect, postgres, until};
-use crate::faults::flaky::Broken;
-use crate::faults::proxy::{Line, Proxy};
+use crate::tests::flaky::Broken;
+use crate::tests::proxy::{Line, Proxy};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use tokio::sync::Semaphore;
+use wheelwork_jobs::store::Calls;
 use wheelwork_jobs::store::{Claim, End, Finished, Outcome, Store};
 use wheelwork_jobs::{Job, Jobs, NewJob, State};
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 use tokio::runtime::{self, Runtime};
+use wheelwork_jobs::store::Calls;
 use wheelwork_jobs::store::Insert;
 use wheelwork_jobs::{Job, JobId, Jobs, NewJob, Postgres, Store};
 

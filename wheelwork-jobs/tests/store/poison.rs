@@ -4,6 +4,7 @@ use crate::common::{self, until};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Notify;
+use wheelwork_jobs::store::Calls;
 use wheelwork_jobs::store::{Claim, Insert, NodeId, Store};
 use wheelwork_jobs::{Filter, Job, Jobs, Kind, NewJob, Postgres};
 

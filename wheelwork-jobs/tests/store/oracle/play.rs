@@ -1,7 +1,7 @@
 //! Plays a history on a store and on the model, and compares them after each step.
 
-use crate::oracle::model::{Model, ModelJob};
-use crate::oracle::step::{KINDS, New, Outcome, SLOTS, Slot, Step, Time};
+use crate::tests::oracle::model::{Model, ModelJob};
+use crate::tests::oracle::step::{KINDS, New, Outcome, SLOTS, Slot, Step, Time};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use std::collections::{BTreeMap, BTreeSet};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio_postgres::{Client, Config, NoTls};
+use wheelwork_jobs::store::Calls;
 use wheelwork_jobs::store::{Claim, Store};
 use wheelwork_jobs::{Job, JobId, Jobs, Postgres};
 

@@ -1,0 +1,167 @@
+//! Stores that are around another one: one whose calls fail at random, before they have done anything or after
+//! they have done all of it, one that tells nothing, and one that panics.
+
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedSender;
+use wheelwork_jobs::store::{
+    Beat, Calls, Cancelled, Claim, Claimed, ClaimedLimited, End, Finished, Insert, Insertion,
+    Joined, KindLimits, NodeId, Notice, Removed, Replaced, Started, Store,
+};
+use wheelwork_jobs::{
+    Filter, Glance, JobId, KindStats, NewJob, Peek, Progress, Reading, StoreError, StoredJob,
+    Timestamp, When,
+};
+
+pub struct Flaky<S> {
+    pub store: S,
+    /// Whether the answer to `join` can get lost: not if it comes from the memory of the same process.
+    pub join_answers_get_lost: bool,
+}
+
+/// A fifth of the calls fail, half of these after they have done all of it.
+async fn flaky<T>(call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    let failed = |when| Err(StoreError::new("answer", when));
+    match fastrand::u8(..10) {
+        0 => failed("it fails before"),
+        1 => {
+            call.await?;
+            failed("it fails after")
+        }
+        _ => call.await,
+    }
+}
+
+async fn as_it_is<T>(call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    call.await
+}
+
+/// Calls that go through a function to the store inside.
+macro_rules! forward {
+    ($by:ident: $($name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {
+        $(async fn $name(&self, $($argument: $type),*) -> Result<$answer, StoreError> {
+            $by(self.store.$name($($argument),*)).await
+        })*
+    };
+}
+
+/// All calls but those that the stores below have for themselves. What changes something goes through the function.
+macro_rules! forward_the_rest {
+    ($by:ident) => {
+        forward! { as_it_is:
+            leave(node: NodeId) -> ();
+            get(id: JobId) -> Option<StoredJob>;
+            find(key: &str) -> Option<StoredJob>;
+            list(filter: &Filter) -> Vec<StoredJob>;
+            stats() -> Vec<KindStats>;
+            glance() -> Glance;
+            peek(peek: &Peek) -> Vec<StoredJob>;
+        }
+
+        forward! { $by:
+            beat(node: NodeId, liveness: Duration, kinds: &[Arc<str>]) -> Beat;
+            take_over() -> u64;
+            insert(node: Option<NodeId>, window: Duration, jobs: &[Insert]) -> Vec<Insertion>;
+            holding(node: NodeId, claims: &[Claim]) -> Vec<Claim>;
+            start(node: NodeId, claims: &[Claim]) -> Vec<Started>;
+            finish(ends: &[End]) -> Vec<Finished>;
+            cancel(id: JobId, me: Option<NodeId>) -> Option<Cancelled>;
+            reschedule(
+                id: JobId, when: When, window: Duration, dead: bool, from: Option<Timestamp>, me: Option<NodeId>
+            ) -> Option<Removed>;
+            revoked(claims: &[(NodeId, Claim)]) -> Vec<(NodeId, Claim)>;
+            acknowledge(node: NodeId, claims: &[Claim]) -> ();
+            stored(ids: &[JobId]) -> Vec<(JobId, bool)>;
+            replace(window: Duration, job: &NewJob, me: Option<NodeId>) -> Replaced;
+            prune(kind: Option<&str>, before: Timestamp, most: usize) -> usize;
+            claim_limited(
+                node: NodeId, window: Duration, kind: &Arc<str>, room: usize, limits: KindLimits
+            ) -> ClaimedLimited;
+            set_paused(kind: &str, paused: bool) -> bool;
+            report(reports: &[(Claim, Progress)]) -> ();
+            prune_done(before: Timestamp, most: usize) -> usize;
+            forget_done(most: usize) -> usize;
+            unmark(most: usize) -> usize;
+        }
+
+        async fn tend(&self) {
+            self.store.tend().await;
+        }
+    };
+}
+
+macro_rules! around {
+    ($($store:ident)*) => {
+        $(impl<S: Store> Store for $store<S> {
+            const VERSION: u32 = S::VERSION;
+
+            forward! { as_it_is: prepare() -> (); version() -> u32; clock() -> Reading; }
+        })*
+    };
+}
+
+around! { Flaky Silent Broken }
+
+impl<S: Store> Calls for Flaky<S> {
+    forward_the_rest!(flaky);
+
+    forward! { flaky: claim(node: NodeId, window: Duration, rooms: &[(Arc<str>, usize)]) -> Vec<Claimed>; }
+
+    async fn join(
+        &self,
+        old: Option<NodeId>,
+        keep: &[Claim],
+        liveness: Duration,
+    ) -> Result<Joined, StoreError> {
+        let join = self.store.join(old, keep, liveness);
+        // The first one must succeed: without it there is no node.
+        if old.is_none() || !self.join_answers_get_lost { join.await } else { flaky(join).await }
+    }
+
+    async fn listen(&self, notices: UnboundedSender<Notice>) {
+        self.store.listen(notices).await;
+    }
+}
+
+/// Tells nothing.
+#[derive(Clone)]
+pub struct Silent<S> {
+    pub store: S,
+}
+
+impl<S: Store> Calls for Silent<S> {
+    forward_the_rest!(as_it_is);
+
+    forward! { as_it_is:
+        join(old: Option<NodeId>, keep: &[Claim], liveness: Duration) -> Joined;
+        claim(node: NodeId, window: Duration, rooms: &[(Arc<str>, usize)]) -> Vec<Claimed>;
+    }
+
+    async fn listen(&self, _: UnboundedSender<Notice>) {
+        std::future::pending().await
+    }
+}
+
+/// Panics when it should claim.
+pub struct Broken<S> {
+    pub store: S,
+}
+
+impl<S: Store> Calls for Broken<S> {
+    forward_the_rest!(as_it_is);
+
+    forward! { as_it_is: join(old: Option<NodeId>, keep: &[Claim], liveness: Duration) -> Joined; }
+
+    async fn claim(
+        &self,
+        _: NodeId,
+        _: Duration,
+        _: &[(Arc<str>, usize)],
+    ) -> Result<Vec<Claimed>, StoreError> {
+        panic!("as the test wants")
+    }
+
+    async fn listen(&self, notices: UnboundedSender<Notice>) {
+        self.store.listen(notices).await;
+    }
+}
