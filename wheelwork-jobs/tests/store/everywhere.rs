@@ -352,3 +352,18 @@ async fn a_kind_whose_row_is_locked_keeps_no_other_waiting() {
     transaction.commit().await.unwrap();
     until("all are done", || jobs.metrics().done == 101).await;
 }
+
+/// The one that it replaces was claimed under a limit.
+#[tokio::test]
+async fn a_job_that_replaces_another_one_counts_for_no_limit() {
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    let store = Postgres::new(&url).unwrap();
+    let me = fill(&store, [job(1).key("k")]).await;
+    let limits = KindLimits { concurrency: Some(1), rate: None };
+    assert_eq!(claim(&store, me, 1, limits).await.claimed.len(), 1);
+    let new = NewJob::new("other", &1).unwrap().key("k");
+    assert!(store.replace(HOUR, &new, Some(me)).await.unwrap().before.is_some());
+    let row = connect(&url).await.query_one("SELECT limited FROM wheelwork_jobs", &[]).await;
+    assert!(!row.unwrap().get::<_, bool>(0));
+}

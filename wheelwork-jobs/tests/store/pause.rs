@@ -1,14 +1,15 @@
 //! Kinds that are paused and resumed, on all nodes.
 
-use crate::common::{self, Shared, until};
+use crate::common::{self, Shared, connect, until};
 use crate::on_every_store;
+use crate::store::postgres::sql;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use wheelwork_jobs::store::Calls;
 use wheelwork_jobs::store::{Claim, End, Finished, Outcome, Store};
-use wheelwork_jobs::{Job, Jobs, NewJob, State};
+use wheelwork_jobs::{Job, Jobs, NewJob, Postgres, State};
 
 on_every_store! {
     no_job_of_a_paused_kind_begins_until_it_is_resumed
@@ -190,4 +191,24 @@ async fn an_insert_does_not_claim_for_a_paused_kind() {
     let claimed: Vec<_> =
         stored.iter().map(|job| job.stored().unwrap().claimed.is_some()).collect();
     assert_eq!(claimed, [false, true]);
+}
+
+#[tokio::test]
+async fn a_claim_locks_no_job_of_a_paused_kind() {
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    let store = Postgres::new(&url).unwrap();
+    store.prepare().await.unwrap();
+    let me = store.join(None, &[], HOUR).await.unwrap().node;
+    let insert = wheelwork_jobs::store::Insert { job: job("n", 0), claim: false };
+    store.insert(None, HOUR, &[insert]).await.unwrap();
+    store.set_paused("n", true).await.unwrap();
+    let (mut claims, other) = (connect(&url).await, connect(&url).await);
+    claims.batch_execute(sql::CONNECTED).await.unwrap();
+    let claim = claims.transaction().await.unwrap();
+    let (kinds, rooms) = (["n"].as_slice(), [5_i64].as_slice());
+    let claimed = claim.query(sql::CLAIM, &[&me.0, &1_i64, &kinds, &rooms]).await.unwrap();
+    assert!(claimed.is_empty());
+    let free = "SELECT id FROM wheelwork_jobs FOR UPDATE SKIP LOCKED";
+    assert_eq!(other.query(free, &[]).await.unwrap().len(), 1);
 }
