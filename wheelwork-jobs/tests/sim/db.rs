@@ -64,11 +64,14 @@ pub(super) struct NodeRow {
 pub(super) enum Lock {
     Job(u128),
     Node(i64),
-    /// What an insertion or deletion under way holds of the unique index.
+    /// What a change under way holds of the unique indexes: who only locks a row has none of these.
+    Id(u128),
     Key(String),
+    KindName(String),
     Kind(String),
     /// The mark of a job that is unique for a period.
     Mark(String),
+    Revoked(Revoked),
 }
 
 /// The strengths of row locks, the weakest first.
@@ -92,9 +95,9 @@ impl Mode {
 pub(super) struct State {
     pub(super) jobs: BTreeMap<u128, JobRow>,
     pub(super) nodes: BTreeMap<i64, NodeRow>,
-    kinds: BTreeMap<String, KindRow>,
+    pub(super) kinds: BTreeMap<String, KindRow>,
     pub(super) marks: BTreeMap<String, MarkRow>,
-    revoked: BTreeSet<Revoked>,
+    pub(super) revoked: BTreeSet<Revoked>,
     last_node: i64,
     last_tx: Tx,
     transactions: BTreeMap<Tx, Changes>,
@@ -190,6 +193,10 @@ impl Db {
         state.listeners.clear();
         drop(state);
         self.0.ended.notify_waiters();
+    }
+
+    pub(super) fn holds(&self, tx: Tx, lock: &Lock) -> bool {
+        self.state().locks.get(lock).is_some_and(|holders| holders.contains_key(&tx))
     }
 
     /// Gives up a lock before the end of its transaction.

@@ -13,6 +13,8 @@ pub(super) enum Fault {
     Cancelled,
     #[error("ON CONFLICT DO UPDATE command cannot affect row a second time")]
     Twice,
+    #[error("duplicate key value violates unique constraint")]
+    Unique,
     /// The cast that fails on purpose.
     #[error("another transaction has stored its key or id meanwhile, so begin again")]
     Overtaken,
@@ -33,6 +35,7 @@ impl Fault {
             Self::LockTimeout => "55P03",
             Self::StatementTimeout | Self::Cancelled => "57014",
             Self::Twice => "21000",
+            Self::Unique => "23505",
             Self::Overtaken => "22P02",
             Self::Aborted => "25P02",
             Self::ReadOnly => "25006",

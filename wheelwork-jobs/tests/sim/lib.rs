@@ -13,11 +13,13 @@
 //! - `history`: steps, and how a seed makes them; `play`: how they are played
 //! - `oracle`: what must hold; `shrink`: which steps matter
 //! - `regressions`: histories that have broken a rule
+//! - `differential`: the statements of `statement` and those of PostgreSQL, side by side
 #![cfg(test)]
 #![forbid(unsafe_code)]
 #![allow(dead_code, unused_imports)] // users have the rest
 
 mod db;
+mod differential;
 mod fault;
 mod history;
 mod host;

@@ -21,7 +21,7 @@ pub(super) enum Type {
 
 impl Type {
     /// Its number in the catalogue.
-    fn oid(self) -> i32 {
+    pub(super) fn oid(self) -> i32 {
         match self {
             Self::Int => 20,
             Self::Text => 25,
@@ -33,6 +33,18 @@ impl Type {
             Self::Uuids => 2951,
             Self::Bools => 1000,
             Self::Times => 1185,
+        }
+    }
+
+    /// What a list consists of.
+    pub(super) fn element(self) -> Self {
+        match self {
+            Self::Ints => Self::Int,
+            Self::Texts => Self::Text,
+            Self::Uuids => Self::Uuid,
+            Self::Bools => Self::Bool,
+            Self::Times => Self::Time,
+            other => other,
         }
     }
 }
@@ -52,6 +64,20 @@ pub(super) enum Cell {
 impl Cell {
     pub(super) fn of<T>(value: Option<T>, cell: impl FnOnce(T) -> Self) -> Self {
         value.map_or(Self::Null, cell)
+    }
+
+    /// A value in an answer of PostgreSQL's.
+    pub(super) fn read(r#type: Type, bytes: Option<Vec<u8>>) -> Self {
+        let Some(bytes) = bytes else { return Self::Null };
+        match r#type {
+            Type::Int => Self::Int(int_of(&bytes)),
+            Type::Text => Self::Text(text_of(&bytes)),
+            Type::Uuid => Self::Uuid(uuid_of(&bytes)),
+            Type::Bool => Self::Bool(bytes == [1]),
+            Type::Time => Self::Time(time_of(&bytes)),
+            Type::Texts => Self::Texts(Parameters(vec![Some(bytes)]).texts(1)),
+            other => panic!("a column of {other:?}"),
+        }
     }
 }
 
@@ -78,6 +104,10 @@ fn time_of(bytes: &[u8]) -> Timestamp {
 }
 
 impl Parameters {
+    pub(super) fn of(values: Vec<Option<Vec<u8>>>) -> Self {
+        Self(values)
+    }
+
     fn maybe<T>(&self, number: usize, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
         self.0[number - 1].as_deref().map(read)
     }

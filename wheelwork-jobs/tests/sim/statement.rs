@@ -4,7 +4,7 @@
 //! again. It holds what it has locked until its transaction ends. Whether it passes over locked rows, its text
 //! says.
 
-use super::db::{Db, JobRow, KindRow, Lock, MarkRow, Mode, NodeRow, State, Tx};
+use super::db::{Db, JobRow, KindRow, Lock, MarkRow, Mode, NodeRow, Revoked, State, Tx};
 use super::fault::Fault;
 use super::protocol::{Cell, Parameters, Type};
 use super::world;
@@ -203,7 +203,7 @@ impl<'a> Statement<'a> {
             sql::START => self.start(p).await,
             sql::CANCEL => self.cancel(p.uuid(1), p.maybe_int(2)).await,
             sql::REVOKED => Ok(self.revoked(p)),
-            sql::ACKNOWLEDGE => Ok(self.acknowledge(p)),
+            sql::ACKNOWLEDGE => self.acknowledge(p).await,
             sql::REPLACE => self.replace(p).await,
             sql::RESCHEDULE => self.reschedule(p).await,
             sql::COMPLETE => self.complete(p.uuid(1), p.int(2)).await,
@@ -268,7 +268,7 @@ impl<'a> Statement<'a> {
         Ok(state.try_lock(self.tx, &Lock::Job(id), Mode::Update)?.then_some(row))
     }
 
-    /// Locks the jobs of these ids and epochs that are so.
+    /// Locks the jobs of these ids and epochs, and returns those that are so.
     async fn lock_claims(
         &self,
         ids: &[u128],
@@ -277,23 +277,27 @@ impl<'a> Statement<'a> {
     ) -> Done<Vec<(u128, JobRow)>> {
         let mut found = Vec::new();
         for (&id, &epoch) in ids.iter().zip(epochs) {
-            let row = self.lock_job(id, |row| row.epoch == epoch && is_so(row)).await?;
-            found.extend(row.map(|row| (id, row)));
+            let row = self.lock_job(id, |row| row.epoch == epoch).await?;
+            found.extend(row.filter(&is_so).map(|row| (id, row)));
         }
         Ok(found)
     }
 
-    fn delete(&self, id: u128, row: &JobRow) -> Done {
-        let mut state = self.state();
-        if let Some(key) = &row.key {
-            state.try_lock(self.tx, &Lock::Key(key.clone()), Mode::Update)?;
-        }
-        state.set_job(self.tx, id, None);
-        Ok(())
+    fn delete(&self, id: u128, row: &JobRow) {
+        self.change(id, row.key.as_ref(), None);
     }
 
     fn set(&self, id: u128, row: JobRow) {
-        self.state().set_job(self.tx, id, Some(row));
+        self.change(id, row.key.clone().as_ref(), Some(row));
+    }
+
+    /// Changes a row that is locked. Insertions of the same id or key wait.
+    fn change(&self, id: u128, key: Option<&String>, row: Option<JobRow>) {
+        let mut state = self.state();
+        for lock in [Some(Lock::Id(id)), key.cloned().map(Lock::Key)].into_iter().flatten() {
+            let _ = state.try_lock(self.tx, &lock, Mode::Update); // who has the row is the first
+        }
+        state.set_job(self.tx, id, row);
     }
 
     fn node(&self, number: i64) -> Option<NodeRow> {
@@ -402,14 +406,20 @@ impl<'a> Statement<'a> {
             let is_empty = self.earliest(|row| row.owner == Some(number)).is_empty();
             if is_empty && self.node(number).is_some_and(|row| row.id < 0) {
                 self.lock(&Lock::Node(number), Mode::Update).await?;
-                let mut state = self.state();
-                state.set_node(self.tx, number, None);
-                let known = state.revoked_for(self.tx);
-                let known = known.into_iter().filter(|(node, ..)| *node == number);
-                known.for_each(|claim| state.set_revoked(self.tx, claim, false));
+                self.state().set_node(self.tx, number, None);
+                self.forget_revoked(|(node, ..)| *node == number).await?;
             }
         }
         Ok(vec![])
+    }
+
+    async fn forget_revoked(&self, is_so: impl Fn(&Revoked) -> bool) -> Done {
+        let known = self.state().revoked_for(self.tx);
+        for claim in known.into_iter().filter(is_so) {
+            self.lock(&Lock::Revoked(claim), Mode::Update).await?;
+            self.state().set_revoked(self.tx, claim, false);
+        }
+        Ok(())
     }
 
     /// The jobs that are so, in the order of their due times.
@@ -441,13 +451,16 @@ impl<'a> Statement<'a> {
         let revoked = Cell::Texts(revoked.collect());
         let is_alive = self.prolong(node, micros(p.int(2))).await?;
         let state = self.state();
-        let others = state.nodes.values().filter(|row| row.id != node);
+        let nodes = state.nodes_for(self.tx);
+        let others = nodes.values().filter(|row| row.id != node);
         let next_lapse = others.map(|row| row.expires).min();
         let paused = kinds.iter().filter(|kind| self.is_paused(&state, kind)).cloned();
         let paused: Vec<_> = paused.collect();
         let mine = |kind: &String| kinds.contains(kind) && !paused.contains(kind);
-        let free = state.jobs.values().filter(|row| mine(&row.kind) && is_free(row));
+        let jobs = state.jobs_for(self.tx);
+        let free = jobs.values().filter(|row| mine(&row.kind) && is_free(row));
         let next_due = free.map(|row| row.due).min();
+        drop(jobs);
         let marks_over = state.marks_for(self.tx).values().any(|row| row.until <= self.now);
         drop(state);
         let (next_lapse, next_due) =
@@ -471,15 +484,39 @@ impl<'a> Statement<'a> {
     }
 
     async fn set_paused(&self, kind: &str, paused: bool) -> Done<Rows> {
-        self.lock(&Lock::Kind(kind.to_owned()), Mode::NoKeyUpdate).await?;
-        let mut state = self.state();
-        if self.is_paused(&state, kind) == paused {
+        let known =
+            if paused { self.know(kind).await? } else { self.is_paused(&self.state(), kind) };
+        if known {
+            self.lock(&Lock::Kind(kind.to_owned()), Mode::NoKeyUpdate).await?;
+        }
+        if self.is_paused(&self.state(), kind) == paused {
             return Ok(vec![]);
         }
-        let row = state.kind(self.tx, kind).cloned().unwrap_or_default();
-        state.set_kind(self.tx, kind, KindRow { paused, ..row });
-        state.notify(self.tx, "paused".into());
+        let row = self.state().kind(self.tx, kind).cloned().unwrap_or_default();
+        self.set_kind(kind, KindRow { paused, ..row });
+        self.state().notify(self.tx, "paused".into());
         Ok(vec![vec![Cell::Null]])
+    }
+
+    /// Whether a kind is known, after everybody who inserts or changes it. If not, the caller inserts it.
+    async fn know(&self, kind: &str) -> Done<bool> {
+        let lock = Lock::KindName(kind.to_owned());
+        let is_new = !self.db.holds(self.tx, &lock);
+        self.lock(&lock, Mode::Update).await?;
+        let is_known = self.state().kind(self.tx, kind).is_some();
+        if is_known && is_new {
+            self.db.unlock(self.tx, &lock);
+        }
+        Ok(is_known)
+    }
+
+    /// Changes a kind that is locked, or inserts it.
+    fn set_kind(&self, kind: &str, row: KindRow) {
+        let mut state = self.state();
+        for lock in [Lock::KindName(kind.to_owned()), Lock::Kind(kind.to_owned())] {
+            let _ = state.try_lock(self.tx, &lock, Mode::NoKeyUpdate); // who has the row is the first
+        }
+        state.set_kind(self.tx, kind, row);
     }
 
     fn time_of(&self, at: Option<Timestamp>, delay: Option<i64>) -> Timestamp {
@@ -647,10 +684,12 @@ impl<'a> Statement<'a> {
         ended
     }
 
-    /// `ON CONFLICT DO NOTHING`: waits for whoever inserts or deletes the same id or key.
+    /// `ON CONFLICT DO NOTHING`: waits for whoever inserts, changes or deletes the same id or key.
     async fn insert_row(&self, id: u128, row: JobRow) -> Done<bool> {
-        let mut locks = vec![Lock::Job(id)];
+        let mut locks = vec![Lock::Id(id)];
         locks.extend(row.key.clone().map(Lock::Key));
+        let new = |lock: &Lock| !self.db.holds(self.tx, lock);
+        let given_up: Vec<_> = locks.iter().filter(|lock| new(lock)).cloned().collect();
         for lock in &locks {
             self.lock(lock, Mode::Update).await?;
             let state = self.state();
@@ -662,7 +701,7 @@ impl<'a> Statement<'a> {
             drop(rows);
             drop(state);
             if taken {
-                locks.iter().for_each(|lock| self.db.unlock(self.tx, lock));
+                given_up.iter().for_each(|lock| self.db.unlock(self.tx, lock));
                 return Ok(false);
             }
         }
@@ -672,9 +711,12 @@ impl<'a> Statement<'a> {
 
     async fn claim(&self, p: &Parameters) -> Done<Rows> {
         let (node, horizon) = (p.int(1), self.now.after(micros(p.int(2))));
-        // PostgreSQL is free to lock the row of the node before the jobs or after them.
-        let first = fastrand::bool();
+        // PostgreSQL is free to lock the row of the node before the jobs or after them. Without a node, it locks none.
+        let first = fastrand::bool() || !self.is_alive(node);
         let mut me = if first { self.me(node).await? } else { None };
+        if first && me.is_none() {
+            return Ok(vec![]);
+        }
         let mut near = Vec::new();
         for (kind, room) in p.texts(3).into_iter().zip(p.ints(4)) {
             if self.is_paused(&self.state(), &kind) {
@@ -714,10 +756,8 @@ impl<'a> Statement<'a> {
     }
 
     async fn know_kind(&self, kind: &str) -> Done<Rows> {
-        self.lock(&Lock::Kind(kind.to_owned()), Mode::NoKeyUpdate).await?;
-        let mut state = self.state();
-        if state.kind(self.tx, kind).is_none() {
-            state.set_kind(self.tx, kind, KindRow::default());
+        if !self.know(kind).await? {
+            self.set_kind(kind, KindRow::default());
         }
         Ok(vec![])
     }
@@ -730,39 +770,47 @@ impl<'a> Statement<'a> {
             let (due, allowed) = (Cell::of(due, Cell::Time), Cell::of(allowed, Cell::Time));
             [cells, vec![Cell::Text(turn.into()), Cell::Int(room), due, allowed]].concat()
         };
-        let nothing = |turn| Ok(vec![answer(vec![], turn, 0, (None, None))]);
+        let (is_waiting, horizon) =
+            (|row: &JobRow| row.kind == kind && is_free(row), self.now.after(micros(p.int(2))));
+        let later =
+            self.earliest(|row| is_waiting(row) && row.due > self.now && row.due <= horizon);
+        let next = later.first().and_then(|id| self.state().job(self.tx, *id).map(|row| row.due));
+        let nothing = async |turn| {
+            self.me(p.int(1)).await?; // it is locked all the same
+            Ok(vec![answer(vec![], turn, 0, (next, None))])
+        };
         let is_mine = |row: &JobRow| row.kind == kind && row.owner.is_some() && row.limited;
         let used = i64::try_from(self.earliest(is_mine).len()).unwrap_or(i64::MAX);
         let Some(seen) = self.state().kind(self.tx, &kind).cloned() else {
-            return nothing("unknown");
+            return nothing("unknown").await;
         };
         if seen.paused {
-            return nothing("paused");
+            return nothing("paused").await;
         }
         // What is committed from now on, the statement does not see. A lock sees the last row.
         world::sleep(Duration::from_micros(fastrand::u64(..2_000))).await;
         if !self.state().try_lock(self.tx, &Lock::Kind(kind.clone()), Mode::NoKeyUpdate)? {
-            return nothing("busy");
+            return nothing("busy").await;
         }
         let mine = self.state().kind(self.tx, &kind).cloned().unwrap_or_default();
         if mine.turn != seen.turn || mine.paused {
-            return nothing("busy");
+            return nothing("busy").await;
         }
         let rate = p.maybe_int(6).zip(p.maybe_int(7)).map(|(pace, burst)| Bucket::new(pace, burst));
         let spent = rate.map_or(mine.spent, |rate| rate.spent(mine.spent, self.now));
         let places = p.maybe_int(5).map_or(i64::MAX, |most| most - used);
         let allowed = rate.map_or(i64::MAX, |rate| rate.allowed(spent, self.now));
         let room = p.int(4).min(places).min(allowed).max(0);
-        let Some(owner) = self.me(p.int(1)).await? else {
-            return Ok(vec![answer(vec![], "mine", room, (None, None))]);
-        };
-        let is_so = |row: &JobRow| row.kind == kind && is_free(row) && row.due <= self.now;
+        let me = self.me(p.int(1)).await?;
+        let is_so = |row: &JobRow| is_waiting(row) && row.due <= self.now;
         let mut claimed = Vec::new();
         for id in self.most_urgent(is_so) {
             if i64::try_from(claimed.len()).is_ok_and(|n| n == room) {
                 break;
             }
-            if let Some(row) = self.lock_job(id, is_so).await? {
+            if let Some(owner) = me
+                && let Some(row) = self.lock_job(id, is_so).await?
+            {
                 claimed.push(self.own((id, row), owner, Some(true)));
             }
         }
@@ -771,16 +819,10 @@ impl<'a> Statement<'a> {
         });
         if !claimed.is_empty() || mine.spent > spent {
             let row = KindRow { turn: mine.turn + 1, spent, ..mine };
-            self.state().set_kind(self.tx, &kind, row);
+            self.set_kind(&kind, row);
         }
         self.state().note_limited(self.tx, &kind, claimed.len(), self.now);
         let allowed = rate.and_then(|rate| rate.next(spent, self.now));
-        let horizon = self.now.after(micros(p.int(2)));
-        let state = self.state();
-        let later = state.jobs.values().filter(|row| row.kind == kind && is_free(row));
-        let later = later.map(|row| row.due).filter(|due| *due > self.now && *due <= horizon);
-        let next = later.min();
-        drop(state);
         if claimed.is_empty() {
             claimed.push(vec![]);
         }
@@ -790,7 +832,7 @@ impl<'a> Statement<'a> {
     async fn done(&self, p: &Parameters) -> Done<Rows> {
         let mine = self.lock_claims(&p.uuids(1), &p.ints(2), |_| true).await?;
         for (id, row) in &mine {
-            self.delete(*id, row)?;
+            self.delete(*id, row);
         }
         Ok(mine.iter().map(claim_of).collect())
     }
@@ -823,8 +865,8 @@ impl<'a> Statement<'a> {
     async fn wait(&self, p: &Parameters) -> Done<Rows> {
         let mine = self.lock_claims(&p.uuids(1), &p.ints(2), |row| row.owner.is_some()).await?;
         for (id, row) in &mine {
-            let stored = Timestamp::from_micros(row.epoch.unsigned_abs());
-            let pause = (self.now.since(stored) / 8).clamp(WAIT.0, WAIT.1);
+            let age = self.now.as_micros().cast_signed() - row.epoch;
+            let pause = micros(age / 8).clamp(WAIT.0, WAIT.1);
             let (owner, claims, starts, due) = (None, 0, 0, self.now.after(pause));
             self.set(*id, JobRow { owner, claims, starts, due, ..row.clone() });
         }
@@ -888,7 +930,7 @@ impl<'a> Statement<'a> {
     async fn cancel(&self, id: u128, me: Option<i64>) -> Done<Rows> {
         let nodes = self.state().nodes_for(self.tx);
         let Some(row) = self.wait_for_job(id, |_| true).await? else { return Ok(vec![]) };
-        self.delete(id, &row)?;
+        self.delete(id, &row);
         let claim = self.tell_owner(id, &row, me, &nodes);
         Ok(vec![[claim, vec![Cell::Text(row.kind), Cell::Null]].concat()])
     }
@@ -914,10 +956,6 @@ impl<'a> Statement<'a> {
     async fn replace(&self, p: &Parameters) -> Done<Rows> {
         let (id, key) = (p.uuid(1), p.text(3));
         let nodes = self.state().nodes_for(self.tx);
-        if self.state().job(self.tx, id).is_some() {
-            return Ok(vec![]);
-        }
-        self.lock(&Lock::Key(key.clone()), Mode::Update).await?;
         let of_key = |state: &State| {
             let mut rows = state.jobs_for(self.tx).into_iter();
             rows.find(|(_, row)| row.key.as_ref() == Some(&key)).map(|(id, _)| id)
@@ -927,7 +965,11 @@ impl<'a> Statement<'a> {
         if let Some(before) = before {
             let row = self.wait_for_job(before, |row| row.key.as_ref() == Some(&key)).await?;
             let Some(row) = row else { return Ok(vec![]) };
-            self.delete(before, &row)?;
+            self.lock(&Lock::Id(id), Mode::Update).await?;
+            if self.state().job(self.tx, id).is_some() {
+                return Err(Fault::Unique);
+            }
+            self.delete(before, &row);
             cells = self.tell_owner(before, &row, p.maybe_int(9), &nodes);
             cells.push(Cell::Uuid(before));
         }
@@ -988,18 +1030,18 @@ impl<'a> Statement<'a> {
         revoked.collect()
     }
 
-    fn acknowledge(&self, p: &Parameters) -> Rows {
-        let mut state = self.state();
-        for (job, epoch) in p.uuids(2).into_iter().zip(p.ints(3)) {
-            state.set_revoked(self.tx, (p.int(1), job, epoch), false);
-        }
-        vec![]
+    async fn acknowledge(&self, p: &Parameters) -> Done<Rows> {
+        let dropped: BTreeSet<_> = p.uuids(2).into_iter().zip(p.ints(3)).collect();
+        let is_so =
+            |(node, job, epoch): &Revoked| *node == p.int(1) && dropped.contains(&(*job, *epoch));
+        self.forget_revoked(is_so).await?;
+        Ok(vec![])
     }
 
     async fn complete(&self, id: u128, epoch: i64) -> Done<Rows> {
         let row = self.wait_for_job(id, |row| row.epoch == epoch).await?;
         let Some(row) = row else { return Ok(vec![]) };
-        self.delete(id, &row)?;
+        self.delete(id, &row);
         Ok(vec![vec![Cell::Null]])
     }
 
