@@ -67,6 +67,10 @@ mod reports;
 mod store;
 mod time;
 mod trace;
+mod transaction;
+#[cfg(feature = "redb")]
+mod virtual_time;
+
 // Tests that call stores themselves, or put others around them. They lie beside src, so no package has them.
 #[cfg(all(test, feature = "postgres", feature = "redb"))]
 #[allow(unreachable_pub)]
@@ -78,9 +82,6 @@ mod common;
 mod tests;
 #[cfg(all(test, feature = "postgres", feature = "redb"))]
 extern crate self as wheelwork_jobs;
-mod transaction;
-#[cfg(feature = "redb")]
-mod virtual_time;
 
 pub use error::{CompleteError, DiedError, OpenError, ResultError, ScheduleError, StopError};
 pub use group::{Group, GroupError};

@@ -216,6 +216,18 @@ mod diesel {
     }
 
     #[tokio::test]
+    async fn all_that_a_job_has_is_stored_by_diesel() {
+        let Some(url) = database().await else { return };
+        let jobs = Jobs::open(Postgres::new(&url).unwrap()).await.unwrap();
+        let mut connection = AsyncPgConnection::establish(&url).await.unwrap();
+        let due = std::time::SystemTime::UNIX_EPOCH + Duration::from_micros(4_000_000_000_123_456);
+        let at = NewJob::new("n", &"€").unwrap().due(due).priority(7);
+        let id = jobs.schedule_in(&mut connection, &at).await.unwrap();
+        let stored = jobs.get(id).await.unwrap().unwrap();
+        assert_eq!((stored.due, stored.payload.as_str(), stored.priority), (due, "\"€\"", 7));
+    }
+
+    #[tokio::test]
     async fn a_unique_job_in_diesel_whose_key_somebody_else_stores_makes_nothing_unique() {
         let Some(url) = database().await else { return };
         let jobs = Jobs::open(Postgres::new(&url).unwrap()).await.unwrap();
