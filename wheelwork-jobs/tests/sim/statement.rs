@@ -532,7 +532,7 @@ impl<'a> Statement<'a> {
         let mut me = None;
         let mut stored = Vec::new();
         let mut touched = BTreeSet::new();
-        let mut refused = BTreeSet::new();
+        let (mut refused, mut overtaken) = (BTreeSet::new(), false);
         for (n, period) in periods.iter().copied().enumerate() {
             let mark = mark_of(&kinds[n], keys[n].as_deref(), &payloads[n]);
             if !self.mark(&mut touched, ids[n], keys[n].as_deref(), &mark, period).await? {
@@ -566,9 +566,7 @@ impl<'a> Statement<'a> {
                 ..JobRow::default()
             };
             if !self.insert_row(ids[n], row).await? {
-                if !periods.is_empty() {
-                    return Err(Fault::Overtaken);
-                }
+                overtaken |= !periods.is_empty();
                 continue;
             }
             if owner.is_none() && due <= horizon {
@@ -577,7 +575,8 @@ impl<'a> Statement<'a> {
             let claimed = Cell::of(owner.map(|_| epoch), Cell::Int);
             stored.push(vec![Cell::Uuid(ids[n]), Cell::Time(due), claimed, Cell::Null]);
         }
-        Ok(stored)
+        // It is found when all have been waited for.
+        if overtaken { Err(Fault::Overtaken) } else { Ok(stored) }
     }
 
     /// Marks a job as unique for a period. False if another has the mark, or the job is not stored anyway.
