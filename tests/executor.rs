@@ -285,7 +285,7 @@ fn rule_01_the_limit_is_exact_and_gives_the_task_back() {
     timer.new_timeout(ran.note(2), ms(500)).unwrap();
     let error = timer.new_timeout(ran.note(3), ms(100)).unwrap_err();
     assert!(matches!(error.reason(), RefusalReason::LimitReached { limit: 3 }));
-    assert_eq!(error.to_string(), "3 timeouts are pending, which is the limit: expected fewer");
+    assert_eq!(error.to_string(), "the limit of 3 pending timeouts is reached");
     assert!(first.cancel());
     timer.new_timeout(error.into_task(), ms(100)).unwrap();
     clock.advance_in_one_jump(ms(100)); // two run, and make room for two
@@ -316,7 +316,7 @@ fn a_limit_holds_for_all_threads_together() {
 
 #[test]
 fn stop_errors_say_what_was_expected() {
-    assert!(StopError::FromWorker.to_string().contains("expected another thread"));
+    assert!(StopError::FromWorker.to_string().contains("call it on another thread"));
     let thread = "conn-timer".to_owned();
     let idle = StopError::StillRunning { limit: ms(5), thread, task: None };
     let said = "the timer has not stopped within 5ms: its thread \"conn-timer\" is about to end";

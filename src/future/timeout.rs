@@ -124,10 +124,10 @@ impl<F: Future> TimedFutureExt for F {}
 #[non_exhaustive]
 pub enum TimeoutError {
     /// The deadline has passed.
-    #[error("the deadline has passed: expected completion before it")]
+    #[error("the deadline has elapsed")]
     Elapsed,
     /// The timer was stopped before the deadline.
-    #[error("the timer is stopped: expected a running one")]
+    #[error("the timer is stopped")]
     Stopped,
 }
 

@@ -58,17 +58,17 @@ pub struct ScheduleError<T = Box<dyn FnOnce() + Send>> {
 #[non_exhaustive]
 pub enum RefusalReason {
     /// The timer was stopped.
-    #[error("the timer is stopped: expected a running one")]
+    #[error("the timer is stopped")]
     Stopped,
     /// The number of pending timeouts has reached the limit that the builder set, or the timer has its
     /// greatest number of chunks: 2^26, with 62 slots each.
-    #[error("{limit} timeouts are pending, which is the limit: expected fewer")]
+    #[error("the limit of {limit} pending timeouts is reached")]
     LimitReached {
         /// The limit.
         limit: usize,
     },
     /// The period of a periodic timeout is zero.
-    #[error("a period of 0s: expected a longer one")]
+    #[error("the period is zero: expected a longer one")]
     ZeroPeriod,
 }
 
@@ -122,12 +122,12 @@ impl<T> fmt::Debug for ScheduleError<T> {
 #[non_exhaustive]
 pub enum RescheduleError {
     /// The task has run or is running.
-    #[error("the timeout has expired: expected a pending one")]
+    #[error("the timeout has expired")]
     Expired,
     /// The timeout was cancelled.
-    #[error("the timeout is cancelled: expected a pending one")]
+    #[error("the timeout is cancelled")]
     Cancelled,
     /// The timer was stopped.
-    #[error("the timer is stopped: expected a running one")]
+    #[error("the timer is stopped")]
     Stopped,
 }

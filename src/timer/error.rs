@@ -29,7 +29,7 @@ pub enum BuildError {
     #[error("ticks_per_wheel is {}: expected 1 to 1073741824 (2^30)", .0.ticks_per_wheel)]
     TicksPerWheel(WheelSizeError),
     /// The system refused the memory for the wheel's buckets.
-    #[error("no memory for a wheel of {ticks_per_wheel} ticks: expected 41 bytes for each")]
+    #[error("cannot allocate {ticks_per_wheel} buckets of 41 bytes")]
     WheelMemory {
         /// The requested number of ticks, rounded up to a power of two.
         ticks_per_wheel: usize,
@@ -38,7 +38,7 @@ pub enum BuildError {
     #[error("ticks_per_wheel is {}, the buckets of each level: expected 2 to 65536", .0.buckets)]
     LevelSize(LevelSizeError),
     /// The classic Linux wheel has fixed sizes, so `ticks_per_wheel` would have no effect.
-    #[error("ticks_per_wheel is {ticks_per_wheel}: expected none, LinuxClassic has fixed sizes")]
+    #[error("ticks_per_wheel is {ticks_per_wheel}, but LinuxClassic has fixed sizes")]
     FixedSize {
         /// The requested number of ticks.
         ticks_per_wheel: usize,
@@ -55,13 +55,13 @@ pub enum BuildError {
         ticks_per_wheel: usize,
     },
     /// Without an executor nothing refuses a job, so `on_refusal` would have no effect.
-    #[error("a policy for refused jobs: expected an executor too")]
+    #[error("a policy for refused jobs, but no executor")]
     NoExecutor,
     /// The limit of pending timeouts is zero.
     #[error("a limit of 0 pending timeouts: expected at least 1")]
     NoPendingAllowed,
     /// The thread's name contains a zero byte.
-    #[error("the thread name {name:?} contains a zero byte: expected none")]
+    #[error("the thread name {name:?} contains a zero byte")]
     ThreadName {
         /// The requested name.
         name: String,
@@ -104,7 +104,7 @@ pub enum BuildError {
 pub enum StopError {
     /// A task on the worker called `stop`. The worker would wait for itself. The timer goes on: stop it
     /// from another thread, or with [`stop_async`](crate::HashedWheelTimer::stop_async).
-    #[error("stop was called by a task on the timer's own worker: expected another thread")]
+    #[error("stop was called by a task on the timer's own worker: call it on another thread")]
     FromWorker,
     /// The timer had not ended at the end of the limit. It is closed and accepts no more timeouts. Call `stop` or
     /// `stop_timeout` again to get the unprocessed ones.

@@ -111,12 +111,12 @@ pub fn install_global(timer: HashedWheelTimer) -> Result<(), InstallError> {
 ///
 /// wheelwork::global();
 /// let error = wheelwork::install_global(HashedWheelTimer::new()?).unwrap_err();
-/// assert_eq!(error.to_string(), "the process has a global timer already: expected none");
+/// assert_eq!(error.to_string(), "a global timer is already installed");
 /// let _unused = error.into_timer();
 /// # Ok::<(), wheelwork::BuildError>(())
 /// ```
 #[derive(Debug, thiserror::Error)]
-#[error("the process has a global timer already: expected none")]
+#[error("a global timer is already installed")]
 pub struct InstallError(HashedWheelTimer);
 
 impl InstallError {

@@ -266,7 +266,7 @@ pub struct WheelSizeError {
 
 fn size_error(ticks: usize) -> String {
     if (1..=MAX_TICKS_PER_WHEEL).contains(&ticks) {
-        format!("no memory for a wheel of {ticks} ticks: expected 41 bytes for each")
+        format!("cannot allocate {ticks} buckets of 41 bytes")
     } else {
         format!("a wheel of {ticks} ticks: expected 1 to 1073741824 (2^30)")
     }

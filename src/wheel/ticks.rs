@@ -59,10 +59,10 @@ pub struct Ticks {
 /// use wheelwork::wheel::Ticks;
 ///
 /// let refused = Ticks::new(Duration::ZERO, Instant::now()).unwrap_err();
-/// assert_eq!(refused.to_string(), "a duration of 0s: expected a longer one");
+/// assert_eq!(refused.to_string(), "the duration is zero: expected a longer one");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a duration of 0s: expected a longer one")]
+#[error("the duration is zero: expected a longer one")]
 #[non_exhaustive]
 pub struct ZeroDurationError;
 

@@ -116,8 +116,7 @@ impl Control {
         if count > 0 {
             warning!(
                 [timer = timer, timeouts = count],
-                "{timer}: the last handle was dropped, and {count} pending timeouts are cancelled: \
-                 expected a stop, or a handle that is kept"
+                "{timer}: last handle dropped; cancelling {count} pending timeouts. Call stop() or keep a handle"
             );
         }
         uncollected.into_iter().for_each(Unprocessed::cancel);

@@ -137,7 +137,7 @@ pub enum OpenError {
         kind: String,
     },
     /// No job can have this kind.
-    #[error("a handler for the kind {kind:?}, which contains a NUL character: expected none")]
+    #[error("a handler for the kind {kind:?}, which contains a NUL character")]
     NulInKind {
         /// The kind.
         kind: String,

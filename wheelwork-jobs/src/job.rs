@@ -252,7 +252,7 @@ impl NewJob {
 
 /// A job cannot be made of this kind and payload.
 #[derive(Debug, thiserror::Error)]
-#[error("no job of the kind {kind:?}: {fault}")]
+#[error("cannot create a {kind:?} job: {fault}")]
 #[non_exhaustive]
 pub struct PayloadError {
     /// The kind.
@@ -269,7 +269,7 @@ pub enum PayloadFault {
     #[error("the payload cannot be stored: {0}")]
     Json(JsonError),
     /// The kind contains a NUL character.
-    #[error("the kind contains a NUL character: expected none")]
+    #[error("the kind contains a NUL character")]
     Nul,
     /// The kind has so many bytes.
     #[error("the kind has {0} bytes: expected at most {max}", max = NewJob::LONGEST_KIND)]

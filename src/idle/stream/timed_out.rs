@@ -36,10 +36,10 @@ fn describe(kind: IdleKind, silent_for: Duration) -> String {
         IdleKind::WaitingWrite => "a write has waited",
         IdleKind::Both | IdleKind::TimerStopped => "nothing was read or written",
         IdleKind::Age => {
-            return format!("open for {silent_for:?}: expected to end at the age of the policy");
+            return format!("open for {silent_for:?}, which is its greatest age");
         }
     };
-    format!("{missing} for {silent_for:?}: expected bytes within the duration of the policy")
+    format!("{missing} for {silent_for:?}")
 }
 
 impl From<TimedOut> for io::Error {

@@ -19,7 +19,7 @@ use std::time::Instant;
 /// # assert_eq!(reply(Ok("42".into())), "42");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the deadline has passed: expected completion before it")]
+#[error("the deadline has elapsed")]
 #[non_exhaustive]
 pub struct Elapsed;
 

@@ -25,7 +25,7 @@ async fn settings_that_cannot_work_are_refused() {
     let none = refusal(|b| b.handle(Kind::new("n").concurrency(0), handle)).await;
     assert_eq!(none, "a concurrency of 0 for the kind \"n\": expected at least 1");
     let nul = refusal(|b| b.handle("n\0", handle)).await;
-    assert!(nul.contains("NUL character: expected none"), "{nul}");
+    assert!(nul.contains("NUL character"), "{nul}");
     let window = refusal(|b| b.window(Duration::from_secs(14))).await;
     assert_eq!(window, "a window of 14s: expected at least half of the liveness of 30s");
     let liveness = refusal(|b| b.liveness(Duration::from_millis(99))).await;
