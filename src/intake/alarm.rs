@@ -4,8 +4,8 @@
 //! Concepts:
 //!
 //! - A *producer* is any thread that schedules a timeout or pulls one forward.
-//! - Before a sleep beyond the next tick, the worker *arms* the alarm: it stores in `latest` the latest
-//!   deadline for which a producer must wake it.
+//! - Before a sleep beyond the next tick, the worker *arms* the alarm: it counts the arming in `armed`, and stores in
+//!   `latest` the latest deadline for which a producer must wake it.
 //! - To *unpark* the worker is to end its sleep, or its next sleep if it does not sleep now.
 //!
 //! | `latest` | the worker | a producer with deadline d |

@@ -5,7 +5,7 @@
 //! - An armed slot is *New*. The worker finds it by a *look* at its chunk, in which it reads all slots
 //!   that were ever in use.
 //! - `look_by` is the time by which the worker looks at the chunk next. Only the worker writes it.
-//! - `announced` is the same time, as far as the chunk's owner knows it.
+//! - `announced` is that time, or a sooner one that the chunk's owner has wanted since.
 //! - `wanted` is the time by which the producers want a look, until the worker takes it in.
 //! - The queue is a set of chunk numbers: a bit for each. An *entry* is a bit that is set. 64 bits are a word, and
 //!   each of the 64 words of a *group* has a bit in the group's summary. So the worker reads one word for 4,096
@@ -19,7 +19,7 @@
 //! |---|---|---|
 //! | 1 | fence | sets `look_by` and `announced` to never, fence |
 //! | 2 | if the deadline is before `announced` (the owner, which lowers it) or `look_by` (another thread): lowers `wanted`; then sets the bit in the word; then that in the summary; each only if it is not set | reads the slots |
-//! | 3 | if it has lowered `wanted`: fence, wakes the worker if it would sleep beyond the deadline (see `alarm`) | sets both to the earliest far deadline, under which it files the chunk in the wheel |
+//! | 3 | if it has lowered `wanted`: fence, wakes the worker if it would sleep beyond the deadline (see `alarm`) | sets both to the earliest deadline of those that stay New, under which it files the chunk in the wheel |
 //!
 //! The worker takes in the whole queue in each pass, and again before it sleeps beyond the next tick: it clears a
 //! summary, then the words of its bits, and for each bit of these it takes `wanted`, which is then never. If that time
@@ -34,16 +34,16 @@
 //!
 //! - What the worker stores, it has filed in its wheel. It is the earliest deadline of the far timeouts: the near ones,
 //!   before it, are filed in the same pass, or the worker promises a look by theirs (see `worker/look`).
-//! - What the owner stores in `announced`, it wants next.
+//! - After the owner has lowered `announced`, it lowers `wanted` to the same time.
 //!   Only the owner relies on it, or the next owner after it. The change of `wanted` releases, and its taking
 //!   acquires. So a look that follows from it sets `announced` to never after the owner has lowered it: no
 //!   promise outlives its entry.
 //!
 //! **Every wanted time is taken.** If the worker takes `wanted` after the producer has lowered it, it takes what the
-//! producer wants. If it took it before, the producer has acquired that, and with it that the worker had cleared the
-//! summary and the word. So the bits that the producer finds set, or sets, are later ones, and the worker has still to
-//! clear them. It clears the summary first. So if it clears the word before the producer sets the bit there, or before
-//! the thread that did, the producer sees the summary cleared, and sets it again.
+//! producer wants. If the worker took `wanted` before, the producer's change of `wanted` acquires the worker's, so it
+//! sees the summary and the word cleared. So the bits that the producer finds set, or sets, are later ones, and the
+//! worker has still to clear them. It clears the summary first. So if the word was cleared before the bit was set
+//! there, by the producer or by another thread, the producer sees the summary cleared too, and sets it again.
 //!
 //! **No producer relies on another that is interrupted.** Each relies on the worker's promise, on bits that are set,
 //! or on what its own thread, or the chunk's last owner, has announced.

@@ -1,13 +1,14 @@
 //! A task of any type, in three words of its slot: two for the task, and one that leads to the functions of its type.
 //!
-//! A small task is stored in the two words themselves. A larger one lies in a box, which is empty only during a run. If the
-//! timeout goes on, the task is put back there, so a further run allocates nothing.
+//! A small task is stored in the two words themselves. A larger one lies in a box, which is empty only during a run.
+//! If the timeout goes on, the task is put back there, so a further run allocates nothing.
 //!
 //! Invariants:
 //! 1. `words` hold a task of the type that `calls` was made for: itself if it fits, or else in a box that is not empty.
 //!    `Erased::of_words` is the only constructor.
-//! 2. Every unsafe function in `Calls` takes that out, and only one of them is called, once. A method that calls one does
-//!    not drop the `Erased` afterwards, because its drop would take the task again.
+//! 2. Every unsafe function in `Calls` takes the task out, or passes its words on to a new `Erased`. Only one of them
+//!    is called, once. A method that calls one does not drop the `Erased` afterwards, because its drop would take the
+//!    task again.
 //! 3. Threads may share an `Erased` even if they may not share its task. So no method that borrows the
 //!    `Erased` reads the task.
 
@@ -34,7 +35,8 @@ pub(crate) struct Erased {
 #[repr(C)]
 struct Words(MaybeUninit<usize>, MaybeUninit<usize>);
 
-/// The box of a large task. It knows whether it is empty only by invariant 1, so that it takes no more memory than the task.
+/// The box of a large task. It knows whether it is empty only by invariant 1, so that it takes no more memory than the
+/// task.
 type Boxed<T> = Box<MaybeUninit<T>>;
 
 /// What a run gives: the task and when it runs again, or `None`.

@@ -2,13 +2,13 @@
 //! the timer was closed meanwhile. `time/timebase` computes the deadline from a delay, and the worker the tick from
 //! the deadline.
 //!
-//! **Internal timeouts** are those that the crate schedules for itself. The idle manager uses them.
-//! Users do not see them: no limit refuses one, no public count includes it, and no stop returns it. The end of the timer
-//! cancels them with the others. Their tasks hear of it after the report, because a stop must not wait for them.
+//! **Internal timeouts** are those that the crate schedules for itself. The idle manager uses them. Users do not see
+//! them: no limit refuses them, no public count includes them, and no stop returns them. The end of the timer cancels
+//! them with the others. Their tasks hear of it after the report, because a stop must not wait for them.
 //!
-//! All internal timeouts of a timer have one owner, which belongs to no thread. Their chunks mark them
-//! as internal, so they cost the users' timeouts nothing. A lock guards the owner. It may be
-//! taken under a lock of the layers above. No task runs or is dropped under it.
+//! All internal timeouts of a timer have one owner, which belongs to no thread. The mark is on their chunks, so no
+//! slot of a user's timeout needs one. A lock guards the owner. It may be taken under a lock of the layers above. No
+//! task runs or is dropped under it.
 
 use super::error::{RefusalReason, ScheduleError};
 use super::handle::{Internal, Timeout};

@@ -19,8 +19,8 @@
 //! | `process` | `Control` | where the worker's thread exists | `tests/fork.rs` |
 //! | `ON_A_WORKER` | this file | this thread must not wait for a worker | `rule_09_workers_do_not_wait_for_each_other` |
 //!
-//! Internal timeouts, those that only wake a waker, and the wakers that wait for the end come after the report, so that
-//! no stop waits for them (`Control::end`).
+//! Internal timeouts, tasks that only wake a waker, and the wakers that wait for the end are told only after the
+//! report, so that no stop waits for them (`Control::end`).
 //!
 //! **Closing against a producer.** The closing thread does not wait for a producer that is about to arm a slot.
 //! Instead, the producer checks afterwards whether the timer was closed:

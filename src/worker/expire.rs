@@ -95,12 +95,12 @@ impl<W: Exact> Worker<W> {
     #[inline]
     fn hand_over(&mut self, claimed: Claimed<Erased>, mut runner: Runner<Erased>, now: u64) {
         let Claimed { payload: task, deadline, .. } = claimed;
-        let Self { control, reports, freed, dispatch, .. } = self;
+        let Self { control, warnings, freed, dispatch, .. } = self;
         control.running.begin(task.calls(), now);
         if !runner.pin().chunk().internal {
             let late = now.saturating_sub(deadline);
             control.shared.counts.worker.lateness.record(late);
-            reports.late_by(late);
+            warnings.late_by(late);
         }
         let goes_on = if let Some(dispatch) = dispatch.as_mut().filter(|_| !task.only_wakes()) {
             let job = Job::new(task, runner.hand_over());

@@ -4,15 +4,15 @@
 //! The pending queue says by when the worker must look at which chunk (see `intake/pending`). The chunk is
 //! filed in the wheel under that time, as a timeout is. At a look, each New timeout of the chunk is one of these:
 //!
-//! - *due*: it goes to `tick_queue`, which sorts it
+//! - *due* in the present tick: it goes to `tick_queue`, which sorts it
 //! - due in a later tick of this pass: it goes into the wheel at once, under that tick
 //! - *near*: of the others, the nearest three quarters; all of them if they are twelve or fewer; none once the pass has
 //!   reached the drain cap. After the due timeouts of the pass have run, the worker *files* it: it inserts its entry into
 //!   the wheel, which keeps the remaining rounds
 //! - *far*: it stays New, and the chunk is promised for the earliest of them
 //!
-//! So the worker looks some three times at a chunk that was filled, and not at each deadline. What is cancelled before it is
-//! filed leaves no dead entry.
+//! So the worker looks some three times at a chunk that was filled, and not at each deadline. What is cancelled before
+//! it is filed leaves no dead entry.
 
 use super::Worker;
 use crate::intake::{SLOTS, is_look, locate, version_of};

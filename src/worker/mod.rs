@@ -16,7 +16,7 @@
 //! - `tick_queue`: the due timeouts of one tick, in the order of scheduling
 //! - `expire`: hands due timeouts to the executor
 //! - `sweep_and_release`: sweeps dead entries out of the wheel, and releases vacant chunks
-//! - `report`: warns of refusals, of a backlog, and of timeouts that run late
+//! - `warnings`: warns of refusals, of a backlog, and of timeouts that run late
 //! - `sleep`: drops dead entries that would be next, and sleeps until the next live one
 //! - `end`: how the timer ends: closing, emptying, the report, and who waits for it
 
@@ -24,12 +24,12 @@ pub(crate) mod chunks;
 mod end;
 mod expire;
 mod look;
-mod report;
 mod sleep;
 mod sweep_and_release;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 mod tick_queue;
+mod warnings;
 
 pub(crate) use end::{Control, Ending};
 
@@ -45,10 +45,10 @@ use crate::wheel::{Batch, Exact, Filing};
 use chunks::Chunks;
 use end::mark_worker;
 use look::Look;
-use report::Reports;
 use sleep::Sleep;
 use sweep_and_release::Tidy;
 use tick_queue::TickQueue;
+use warnings::Warnings;
 
 /// The worker's state. `W` is the structure of the wheel.
 pub(crate) struct Worker<W> {
@@ -72,7 +72,7 @@ pub(crate) struct Worker<W> {
     known: u64,
     /// Whether the clock panicked in this pass.
     blind: bool,
-    reports: Reports,
+    warnings: Warnings,
 }
 
 impl<W: Exact> Worker<W> {
@@ -100,7 +100,7 @@ impl<W: Exact> Worker<W> {
             last_pass: 0,
             known: 0,
             blind: false,
-            reports: Reports::default(),
+            warnings: Warnings::default(),
         }
     }
 
@@ -138,13 +138,13 @@ impl<W: Exact> Worker<W> {
             self.expire(now);
             self.file_near();
             let cleans = self.release() | self.sweep();
-            self.report();
+            self.warn();
             if !cleans && !self.shared().due_turn.is_made() && self.confirm_next() {
                 self.caught_up(request);
                 self.sleep(request);
             }
         }
-        self.report_rest();
+        self.warn_of_rest();
     }
 
     /// The number of the clock's last request to catch up. Only a clock that moves in jumps makes

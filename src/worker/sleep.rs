@@ -1,9 +1,10 @@
 //! Sleep: the worker sleeps until the next tick in which a timeout may be due.
 //!
-//! Before a sleep, the worker *confirms* the next entry of the wheel, if it is due within a second. It drops entries that
-//! are dead, and refiles those that were pushed back. If an entry stands for a look at a chunk, the worker looks already
-//! now whether that is still needed. So none of these ends the sleep. Before a sleep beyond the next tick, it arms the
-//! alarm, so that producers can wake it (see `intake/alarm`).
+//! Before a sleep, the worker *confirms* the next entry of the wheel, if it is due within a second or the next tick,
+//! or if nothing is pending. It drops entries that are dead, and refiles those that were pushed back. If an entry
+//! stands for a look at a chunk, the worker looks already now, and moves the promise to the earliest New timeout that
+//! it finds. So none of these ends the sleep. Before a sleep beyond the next tick, it arms the alarm, so that
+//! producers can wake it, once per tick at most (see `intake/alarm`).
 //!
 //! What lies in the wheel and in the queues decides how long the worker sleeps. No count does: each thread
 //! counts on its own, so the worker can see the end of a timeout before it sees its beginning.

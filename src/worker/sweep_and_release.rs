@@ -1,10 +1,11 @@
 //! Tidy: sweeps dead entries out of the wheel, and releases vacant chunks, both over several passes.
 //!
 //! **Sweep.** A timeout's entry is dead once the timeout has ended or has another entry. A chunk's is dead once
-//! another look is promised. A promised look is live though no timeout may be pending in its chunk, so the rule for a
-//! sweep leaves it out. A sweep is requested once the dead entries outnumber the pending timeouts by too many
-//! (`wheel/sweep` says by how many, and `intake/shared` who asks). It visits the whole wheel. Dead entries also leave
-//! the wheel in `expire`, when they are due, and in `sleep`, when they would be the next to expire.
+//! another look is promised. A promised look is live even if no timeout is pending in its chunk, so the count of
+//! entries that requests a sweep leaves looks out. A sweep is requested once the dead entries outnumber the pending
+//! timeouts by too many (`wheel/sweep` has the rule; `intake/shared` says by how many, and who asks). It visits the
+//! whole wheel. Dead entries also leave the wheel in `expire`, when they are due, and in `sleep`, when they would be
+//! the next to expire.
 //!
 //! **Release** (see `intake/pool`). Between two releases lies a second, however long a tick is. So bursts that follow
 //! each other use the same chunks. A release that has dropped chunks, or has met a table that another thread reads,

@@ -1,8 +1,8 @@
-//! Report: warns of refusals, of a backlog, and of timeouts that run late.
+//! Warnings of refusals, of a backlog, and of timeouts that run late.
 //!
-//! Each pass compares the counters with those of the last report. There is at most one report in a
-//! second of the timer's clock, so trouble that lasts does not flood the log. A report has everything
-//! since the last one, and the end of the timer reports the rest. Without the features `log` and
+//! Each pass compares the counters with those of the last warning. The worker warns at most once per
+//! second of the timer's clock, so trouble that lasts does not flood the log. A warning has everything
+//! since the last one, and the end of the timer warns of the rest. Without the features `log` and
 //! `tracing`, no warning reaches anybody, and the compiler drops this file's code.
 
 use super::Worker;
@@ -11,27 +11,27 @@ use crate::metrics::{Count, WorkerCounts};
 use crate::timeout::Shared;
 use std::time::Duration;
 
-/// The shortest time between two reports, in nanoseconds.
-const REPORT_EVERY: u64 = 1_000_000_000;
+/// The shortest time between two warnings, in nanoseconds.
+const WARN_EVERY: u64 = 1_000_000_000;
 
-/// A timeout is reported as late from this number of ticks.
+/// The worker warns of a timeout that is late by this number of ticks or more.
 const LATE_TICKS: u64 = 10;
 
-/// Less lateness than this is not reported, however short the tick is.
+/// It does not warn of less lateness than this, however short the tick is.
 const LATE_AT_LEAST: u64 = 100_000_000;
 
-/// The counts at the last report, and the greatest lateness since.
+/// The counts at the last warning, and the greatest lateness since.
 #[derive(Default)]
-pub(super) struct Reports {
+pub(super) struct Warnings {
     /// The refused jobs, the timeouts that were refused at the limit, and the passes with a backlog.
     last: [u64; 3],
-    /// The greatest lateness since the last report, in nanoseconds.
+    /// The greatest lateness since the last warning, in nanoseconds.
     latest: u64,
-    /// The time before which there is no report.
+    /// The time before which there is no warning.
     not_before: u64,
 }
 
-impl Reports {
+impl Warnings {
     /// Notes the lateness of a timeout.
     #[inline]
     pub(super) fn late_by(&mut self, nanos: u64) {
@@ -42,34 +42,34 @@ impl Reports {
 }
 
 impl<W> Worker<W> {
-    /// Reports what has happened since the last report, at the end of a pass.
+    /// Warns of what has happened since the last warning, at the end of a pass.
     #[inline]
-    pub(super) fn report(&mut self) {
-        if WARNS && self.known >= self.reports.not_before {
-            self.report_trouble();
+    pub(super) fn warn(&mut self) {
+        if WARNS && self.known >= self.warnings.not_before {
+            self.warn_of_trouble();
         }
     }
 
-    /// Reports the rest, at the end of the timer.
-    pub(super) fn report_rest(&mut self) {
+    /// Warns of the rest, at the end of the timer.
+    pub(super) fn warn_of_rest(&mut self) {
         if WARNS {
-            self.report_trouble();
+            self.warn_of_trouble();
         }
     }
 
-    fn report_trouble(&mut self) {
-        let Self { control, reports, known, .. } = self;
+    fn warn_of_trouble(&mut self) {
+        let Self { control, warnings, known, .. } = self;
         let shared = &control.shared;
         let late_from = shared.gate.scale.start_of(LATE_TICKS).max(LATE_AT_LEAST);
-        let late = Some(std::mem::take(&mut reports.latest)).filter(|&nanos| nanos >= late_from);
+        let late = Some(std::mem::take(&mut warnings.latest)).filter(|&nanos| nanos >= late_from);
         let WorkerCounts { refused, over_limit, passes_with_backlog, .. } = &shared.counts.worker;
         let now = [refused, over_limit, passes_with_backlog].map(Count::get);
-        let last = std::mem::replace(&mut reports.last, now);
+        let last = std::mem::replace(&mut warnings.last, now);
         let [refused, over_limit, passes_with_backlog] = std::array::from_fn(|n| now[n] - last[n]);
         if late.is_none() && refused + over_limit + passes_with_backlog == 0 {
             return;
         }
-        reports.not_before = known.saturating_add(REPORT_EVERY);
+        warnings.not_before = known.saturating_add(WARN_EVERY);
         if let Some(nanos) = late {
             warn_of_lateness(shared, nanos);
         }
