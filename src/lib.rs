@@ -23,12 +23,12 @@
 //!
 //! The [guide] has a chapter for each task: [request deadlines](guide::request_deadlines), [idle
 //! connections](guide::idle_connections), [WebSocket pings](guide::websocket_pings), [HTTP
-//! servers](guide::http_servers), [periodic work](guide::periodic_work), [async programs](guide::async_programs),
-//! [libraries](guide::in_a_library), [tests](guide::virtual_time), [shutdown](guide::shutdown), [a
-//! watchdog](guide::a_watchdog), [suspends](guide::suspends), [sizing](guide::sizing), [watching it](guide::watching),
-//! [the wheels](guide::choosing_a_wheel), [your own loop](guide::own_loop), [jobs that survive](guide::jobs), and how
-//! to port code from [Netty](guide::from_netty), [`ScheduledThreadPoolExecutor`](guide::from_scheduled_executor) and
-//! [tokio](guide::from_tokio).
+//! servers](guide::http_servers), [periodic work](guide::periodic_work), [expiring maps](guide::expiring_maps), [async
+//! programs](guide::async_programs), [libraries](guide::in_a_library), [tests](guide::virtual_time),
+//! [shutdown](guide::shutdown), [a watchdog](guide::a_watchdog), [suspends](guide::suspends), [sizing](guide::sizing),
+//! [monitoring](guide::watching), [the wheels](guide::choosing_a_wheel), [your own loop](guide::own_loop), [jobs that
+//! survive a crash](guide::jobs), and how to port code from [Netty](guide::from_netty),
+//! [`ScheduledThreadPoolExecutor`](guide::from_scheduled_executor) and [tokio](guide::from_tokio).
 //!
 //! # The path of a timeout
 //!
@@ -48,47 +48,46 @@
 //!
 //! 1. **Nothing is lost.** Every accepted timeout ends in exactly one way: its task runs, it is
 //!    cancelled, or [`stop`](HashedWheelTimer::stop) returns it. A refused timeout gives its task back
-//!    inside the error. [`pending_timeouts`](HashedWheelTimer::pending_timeouts) includes
-//!    every call that has returned.
+//!    inside the error. [`pending_timeouts`](HashedWheelTimer::pending_timeouts) reflects every call that has returned.
 //! 2. **Never early**, measured by [`std::time::Instant`]. A timeout fires within one tick of its deadline, plus the
 //!    scheduling delay of the system and the tasks that run before it. (If the system computes `Instant` from the
 //!    processor's counter, delays are measured with that counter. If the counter loses time while the process runs, a
-//!    thread can compute deadlines that are early by the lost time. This ends when the thread reads `Instant` next,
-//!    which happens after 65,536 counts, about 30 µs. The process then stops using the counter.)
+//!    thread can compute deadlines that are early by the lost time. This usually ends about 30 µs later, when the
+//!    thread reads `Instant` next. If it finds the loss, the process stops using the counter.)
 //! 3. **A flood does not delay other timeouts.** The worker takes no lock that a thread holds while it schedules or
 //!    cancels. It waits for a thread only during that thread's push to a queue, which takes a few instructions, unless
 //!    the system interrupts the thread there. New timeouts wait in a chunk of their thread until shortly before they
 //!    are due. In each pass the worker expires all that are due, and then files at most about 100,000 others in the
-//!    wheel. Filing pauses as soon as a timeout is due. Cancelled timeouts do not count. The worker searches for dead
-//!    entries in slices of a few milliseconds, and checks between two slices whether it must stop.
+//!    wheel. Filing pauses as soon as a timeout is due. Cancelled timeouts do not count towards this. The worker
+//!    searches for the entries of ended timeouts in slices of a few milliseconds, and checks between two slices
+//!    whether it must stop.
 //! 4. **Memory is proportional to the live timeouts.** A cancel frees its task immediately. If the timeout was in the
 //!    wheel already, it leaves eight bytes there (sixteen on a wheel with levels that cascade), which are swept out
-//!    when they outnumber the live timeouts. The memory of a burst is freed within about a second, but each timeout
-//!    that outlives the burst, and each handle that is kept, can keep the 2.6 KB around its slot, and about 3 KB once
-//!    its timer has ended. A thread uses about 3 KB for each timer on which it has scheduled, until it ends, or, if
-//!    the timer ends first, until the thread schedules in another timer for the first time.
-//! 5. **No task can hurt another.** Panics of tasks are caught and counted. On the worker, so are panics
-//!    of an executor, a callback, a [`Clock`](time::Clock) or a logger. (If the clock panics at the end of a run from
-//!    which a delay counts, that timeout is cancelled.) If the worker dies anyway, the timer is stopped. A job that the
+//!    when they outnumber the live timeouts. The memory of a burst is freed within about a second, but a timeout that
+//!    outlives it, or a handle that is kept, can keep 2.6 KB, and a handle about 3 KB after its timer has ended. A
+//!    thread uses about 3 KB for each timer that it has used. This is freed when the thread ends or, if the timer has
+//!    ended, when the thread first uses another timer.
+//! 5. **No task can hurt another.** Panics of tasks are caught and counted. On the worker, panics of an executor, a
+//!    callback, a [`Clock`](time::Clock) or a logger are caught too. (If the clock panics after a run, while the next
+//!    delay is computed, the timeout is cancelled.) If the worker dies anyway, the timer is stopped. A job that the
 //!    executor refuses is not lost: [`OnRefusal`](executor::OnRefusal) decides what happens to it.
-//! 6. **The worker does not wake up while nothing is due.** Ticks in which nothing is due cost nothing. Producers wake
-//!    the worker at most once per tick. (A thread that is interrupted just before it wakes the worker may wake it once
-//!    more.) While nothing is pending, the worker does not wake up. Timeouts that were cancelled or pushed back before
-//!    the worker went to sleep wake it at most once per second. (If a timeout is cancelled or pushed back while the
-//!    worker sleeps until its deadline, that sleep still ends once.) The worker wakes up at most once per second to
-//!    free memory.
-//! 7. **After a stall**, due timeouts run in the order of ticks. Timeouts that one thread scheduled for
-//!    one tick run in the order in which it scheduled them. A timeout that is overdue when it is scheduled,
-//!    or rescheduled, counts as due in the next tick. The cost is proportional to the due timeouts
-//!    plus the wheel's size. A periodic burst that takes longer than a tick yields to all other due
-//!    timeouts.
-//! 8. **Rounds do not hide each other**: a far timeout in a bucket never delays a near one.
+//! 6. **The worker hardly wakes up while nothing is due**, and not at all while nothing is pending. Ticks in which
+//!    nothing is due cost nothing. Threads that schedule wake the worker at most once per tick. (A thread that is
+//!    interrupted just before it wakes the worker may wake it once more.) Timeouts that were cancelled or pushed back
+//!    before the worker went to sleep wake it at most once per second. (If one is cancelled or pushed back while the
+//!    worker sleeps until its deadline, that sleep still ends once.) To free memory, it wakes up at most once per
+//!    second.
+//! 7. **After a stall**, due timeouts run in tick order. Timeouts that one thread scheduled for one tick run in the
+//!    order in which it scheduled them. A timeout that is overdue when it is scheduled, or rescheduled, counts as due
+//!    in the next tick. The cost is proportional to the due timeouts plus the wheel's size. If the missed runs of a
+//!    periodic timeout take longer than a tick, all other due timeouts run first.
+//! 8. **A far timeout never delays a near one** in the same bucket.
 //! 9. **No call blocks** unless its documentation says what it waits for.
 //!    [`stop`](HashedWheelTimer::stop) waits for the task that runs on the worker at that moment, and for
 //!    the end of the worker's thread. [`stop_timeout`](HashedWheelTimer::stop_timeout) never waits longer
 //!    than its limit, and then names the task that keeps the worker busy. A stop inside a task on the worker, or
 //!    in a forked child, is an error. [`build`](timer::Builder::build) fails if the
-//!    thread cannot start. No destructor of this crate waits.
+//!    thread cannot start. No destructor waits for a task.
 //! 10. **Extremes work**: [`Duration::ZERO`](std::time::Duration::ZERO) means the next tick,
 //!     [`Duration::MAX`](std::time::Duration::MAX) means never, and a wheel can have one bucket.
 //!
@@ -96,8 +95,8 @@
 //!
 //! - A tick is at least 50 µs, and 100 ms by default. The timer is made for timeouts, not for exact
 //!   instants.
-//! - Deadlines and the starts of ticks are rounded up to steps of 8 ns, up to 584 years after the start of
-//!   the timer. A later deadline means never.
+//! - Deadlines and the starts of ticks are rounded up to steps of 8 ns. A deadline more than 584 years after the
+//!   timer's start means never.
 //! - A timer has room for 2^26 chunks of 62 timeouts. Each thread that schedules uses its own chunks.
 //! - Tasks run on the worker unless you configure an [`Executor`](executor::Executor). A slow task on the worker
 //!   delays the others.
@@ -107,7 +106,7 @@
 //!
 #![doc = include_str!("../docs/systems.md")]
 //!
-//! [Suspends and stalls](guide::suspends) says more of clocks and sleeps.
+//! [Suspends and stalls](guide::suspends) says more about clocks and sleeps.
 //!
 //! # In async code
 //!
@@ -123,7 +122,7 @@
 //! drop of a handle, a timer or an executor. The idle manager's [`watch`](idle::IdleTimeouts::watch) and
 //! the drop of a [`Watch`](idle::Watch) wait for a lock that a check holds for at most 0.5 ms.
 //!
-//! Some calls run your code: a [`cancel`](Timeout::cancel) that wins, and the drop of a [`CancelOnDrop`],
+//! Some calls run your code: a [`cancel`](Timeout::cancel) that returns true, and the drop of a [`CancelOnDrop`],
 //! call [`TimerTask::cancelled`](task::TimerTask::cancelled) and drop the task, on the calling thread.
 //!
 //! The worker's thread hands jobs to the executor, so a full pool never delays a thread that schedules. A
@@ -134,7 +133,7 @@
 //!
 //! - [`guide`] has a chapter for each task.
 //! - [`idle`] watches connections and reports the silent ones. It costs one store per read or write.
-//! - [`watchdog`] tells that a task, a runtime or a shard is stuck.
+//! - [`watchdog`] reports a task, a runtime or a shard that is stuck.
 //! - [`future`] has sleeps, limits, intervals and delay queues for async programs, on any executor.
 //! - [`global`] is the timer of the process, for libraries.
 //! - [`executor`] runs tasks on other threads.
@@ -150,7 +149,7 @@
 //!
 //! - `log` warns through the [log](https://docs.rs/log) facade, target `wheelwork`. It warns of panics, refused jobs
 //!   and timeouts, a backlog, timeouts that run ten ticks late (at least 100 ms), a last handle whose drop cancels
-//!   timeouts, and more than 64 live timers. Refusals, backlogs and lateness are summed up, at most once in a second.
+//!   timeouts, and more than 64 live timers. Refusals, backlogs and lateness are summed up, at most once per second.
 //! - `metrics` adds [`publish_metrics`](HashedWheelTimer) to a timer and to an idle manager: counters and
 //!   lateness in the [metrics](https://docs.rs/metrics) facade, for Prometheus and others.
 //! - `rayon` and `tokio` add their executors. `tokio` and `futures-io` add async streams with idle timeouts
@@ -158,13 +157,14 @@
 //! - `tracing` sends the same warnings as [tracing](https://docs.rs/tracing) events. The field `timer` has
 //!   the name of the worker's thread; other fields have the numbers. Sleeps, and what is built on them,
 //!   are resources in [tokio-console](https://docs.rs/tokio-console), each with the line that created it.
-//! - `serde` serializes [`Metrics`](metrics::Metrics) and [`Lateness`](metrics::Lateness).
+//! - `serde`: `Serialize` and `Deserialize` for [`Metrics`](metrics::Metrics) and [`Lateness`](metrics::Lateness).
 //! - `stream`: `Stream` for [`Interval`](future::Interval) and [`DelayQueue`](future::DelayQueue); throttle, debounce
 //!   and chunks.
 //! - `backon` and `aws-smithy-async` make the timer the sleeper of
 //!   [backon](https://docs.rs/backon)'s retries and of AWS SDKs.
 //! - `boottime` adds `time::BoottimeClock`, for Linux: a clock that also runs while the machine is suspended.
-//! - `hyper` makes a [`HashedWheelTimer`] the timer of hyper's servers and clients.
+//! - `hyper` makes a [`HashedWheelTimer`] the timer of hyper's servers and clients. `tonic` lets tonic's own server
+//!   take an [`IdleStream`](idle::IdleStream).
 #![deny(unsafe_code)]
 #![warn(missing_docs, missing_debug_implementations, unreachable_pub)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -8,17 +8,17 @@
 //! | expire the entries of a map or cache | [expiring maps](expiring_maps) |
 //! | limit what an HTTP server waits for | [HTTP servers](http_servers) |
 //! | repeat something, or try it again | [periodic work](periodic_work) |
-//! | sleep and limit futures | [in async programs](async_programs) |
+//! | sleep and limit futures | [async programs](async_programs) |
 //! | wait in a library | [in a library](in_a_library) |
 //! | test code with timeouts | [tests with virtual time](virtual_time) |
 //! | shut down, and resume after a restart | [shutdown and restart](shutdown) |
 //! | notice what is stuck | [a watchdog](a_watchdog) |
 //! | know what a suspend or a stall does | [suspends and stalls](suspends) |
 //! | set the tick and the buckets | [sizing] |
-//! | know what the timer does | [watching it](watching) |
+//! | know what the timer does | [monitoring](watching) |
 //! | pick a structure | [choosing a wheel](choosing_a_wheel) |
 //! | drive timeouts from your own event loop | [your own loop](own_loop) |
-//! | survive a crash | [jobs that survive](jobs) |
+//! | survive a crash | [jobs that survive a crash](jobs) |
 //! | port Java code | [from Netty's timer](from_netty), [from `ScheduledThreadPoolExecutor`](from_scheduled_executor) |
 //! | port async code | [from `tokio::time`](from_tokio) |
 //!
