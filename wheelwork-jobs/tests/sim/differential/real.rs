@@ -146,10 +146,15 @@ impl Real {
             // Both are sent together.
             let (set, rows) = tokio::join!(biased; set, run);
             set.unwrap();
-            let rows = rows.map_err(|error| {
-                let code = error.code().map(|code| code.code().to_owned());
-                code.unwrap_or_else(|| error.to_string())
-            })?;
+            let rows = match rows {
+                Ok(rows) => rows,
+                Err(error) => {
+                    // The server tells of an error before it has released the locks of the statement.
+                    client.batch_execute("").await.ok();
+                    let code = error.code().map(|code| code.code().to_owned());
+                    return Err(code.unwrap_or_else(|| error.to_string()));
+                }
+            };
             Ok(rows.iter().map(|row| value::cells(text, row)).collect())
         })
     }
