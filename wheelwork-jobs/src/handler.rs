@@ -204,8 +204,8 @@ impl<P: Sync, S: Store> Job<P, S> {
     /// completed is committed, because that was forgotten or has failed, the attempt has failed, and is made again. A
     /// transaction that is still open then decides when it ends.
     ///
-    /// The [transaction](Transaction) is on a connection of yours, from any pool, to the database of the store: a clone of the
-    /// pool in the handler's closure. The store lends none of its own. With `Redb` it comes from
+    /// The [transaction](Transaction) is on a connection of yours, from any pool, to the database of the store: a clone
+    /// of the pool in the handler's closure. The store lends none of its own. With `Redb` it comes from
     /// [`Redb::begin_write`](crate::Redb::begin_write), of a clone of the store.
     ///
     /// A periodic job goes on: the transaction moves it to its next occurrence.

@@ -29,7 +29,7 @@ use tokio::sync::mpsc::UnboundedSender;
 ///
 /// The trait is sealed.
 #[allow(private_bounds)] // it is sealed
-pub trait Store: Calls {
+pub trait Store: Calls + Send + Sync + 'static {
     /// The version of the tables that this store works with.
     const VERSION: u32;
 
@@ -262,9 +262,9 @@ pub(crate) trait Calls: Send + Sync + 'static {
 /// | store | transaction |
 /// |---|---|
 /// | `Redb` | `&RedbTransaction` |
-/// | `Postgres` | `&tokio_postgres::Transaction` |
-/// | the same, with the feature `sqlx` | `&mut` of `sqlx::Transaction` or `PgConnection` |
-/// | the same, with the feature `diesel-async` | `&mut AsyncPgConnection` |
+/// | `Postgres` | `&tokio_postgres::Transaction`; of a pool's, `&*transaction` |
+/// | the same, with the feature `sqlx` | `&mut` of `sqlx::Transaction` or `PgConnection`; of a pool, `&mut *connection` |
+/// | the same, with the feature `diesel-async` | `&mut AsyncPgConnection`; of a pool, `&mut **connection` |
 ///
 /// A connection of sqlx or diesel-async without a transaction stores or ends the job at once.
 ///
@@ -301,7 +301,7 @@ pub(crate) trait Calls: Send + Sync + 'static {
 ///
 /// The trait is sealed.
 #[allow(private_bounds)] // it is sealed
-pub trait Transaction<S: Store>: Transact<S> {}
+pub trait Transaction<S: Store>: Transact<S> + Send {}
 
 impl<S: Store, T: Transact<S>> Transaction<S> for T {}
 

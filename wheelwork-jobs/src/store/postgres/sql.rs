@@ -360,9 +360,8 @@ WHERE mark = sha256(convert_to(length($1) || ' ' || $1 || coalesce('k' || $2, 'p
 ORDER BY half";
 
 /// Claims for the node $1 free jobs that are due within $2 microseconds: of each kind $3 that is not paused at most
-/// $4. First those
-/// that are due and have a priority, each priority by the index of these (a kind that has none costs one look),
-/// then the others. The first statement has locked what it returns, so the second leaves it out. `OFFSET` keeps the
+/// $4. First those that are due and have a priority, each priority by the index of these (a kind that has none costs
+/// one look), then the others. The first statement has locked what it returns, so the second leaves it out. `OFFSET` keeps the
 /// planner from asking whether a kind is paused when its jobs are locked already.
 pub(crate) const CLAIM: &str = "
 WITH me AS (

@@ -18,6 +18,11 @@ use std::time::{Duration, SystemTime};
 use uuid::Uuid;
 
 /// A client of a user's, in a transaction.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no transaction of PostgreSQL",
+    note = "of tokio-postgres: `&transaction`, of a pool `&*transaction`; of sqlx: `&mut transaction`; of diesel: \
+            `&mut *connection`, of a pool `&mut **connection`"
+)]
 trait Client: Send {
     /// Runs a statement and returns its only column, `number`.
     fn numbers(
