@@ -219,7 +219,7 @@ async fn lateness_while_something_is_in_the_way() {
     let url = server.database();
     let store = Postgres::new(&url).unwrap();
     store.prepare().await.unwrap();
-    // Of a node that has died.
+    // The jobs of a node that has died.
     let owned = "WITH dead AS (
             INSERT INTO wheelwork_nodes (id, expires, answers)
             VALUES (nextval('wheelwork_node_ids'), now(), true)
