@@ -69,7 +69,7 @@ pub struct Metrics {
     /// the number of buckets if that is greater.
     pub sweeps: u64,
     /// The time from a timeout's deadline until it was handed to the executor. The worker reads the
-    /// clock before the first timeout of each pass, and then once in sixteen timeouts.
+    /// clock before the first timeout of each pass, and then once in 64 timeouts.
     pub lateness: Lateness,
 }
 

@@ -20,7 +20,7 @@ use crate::timeout::{Erased, Shared, run_on_worker};
 use crate::wheel::{Exact, Token};
 
 /// The number of timeouts handed over between two reads of the clock.
-const FIRED_PER_CLOCK_READ: u32 = 16;
+const FIRED_PER_CLOCK_READ: u32 = 64;
 
 impl<W: Exact> Worker<W> {
     /// Hands over all timeouts that are due at `now`, in the order of ticks.
