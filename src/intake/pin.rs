@@ -334,7 +334,7 @@ impl<P: Payload> Shared<Chunk<P>> {
     /// own timeouts are always cancelled; `end` applies to the others. Calls `ended` with each.
     pub(crate) fn empty(&self, end: Phase, mut ended: impl FnMut(Emptied<P>)) {
         self.gate.begin_emptying();
-        // In the order of the numbers: about that of their memory, and that of the deadlines.
+        // In the order of the numbers: about that of their memory.
         self.table.for_each(|chunk| {
             let end = if chunk.internal { Phase::Cancelled } else { end };
             let mut count = 0;

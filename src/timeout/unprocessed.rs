@@ -1,5 +1,5 @@
 //! A timeout that `stop` returns. Its task and its deadline stay in its slot, so a stop moves only a handle,
-//! and an `Unprocessed` is two words. `worker/end` puts them in order.
+//! and an `Unprocessed` is two words.
 
 use super::handle::Timeout;
 use super::payload::Erased;

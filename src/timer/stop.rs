@@ -9,7 +9,8 @@ use crate::worker::Control;
 use std::time::{Duration, Instant};
 
 impl HashedWheelTimer {
-    /// Ends the timer and returns the timeouts that have not expired, ordered by deadline.
+    /// Ends the timer and returns the timeouts that have not expired, in no particular order. To run them in the order of
+    /// their deadlines, sort them first: `unprocessed.sort_by_cached_key(Unprocessed::deadline)`.
     ///
     /// From now on, every `new_timeout` is refused, and no more timeouts are handed to the
     /// executor. If the task that runs at that moment asks to run again, its timeout is returned too. If

@@ -226,27 +226,22 @@ fn on_a_worker() -> bool {
     ON_A_WORKER.with(Cell::get)
 }
 
-/// Ends the remaining timeouts and returns them ordered by deadline, and then by slot. Their tasks stay in their slots.
-/// Those that only wake a waker, and internal ones, are returned apart, with their tasks.
+/// Ends the remaining timeouts and returns them in the order of their memory. Their tasks stay in their slots. Those that
+/// only wake a waker, and internal ones, are returned apart, with their tasks.
 fn empty(shared: &Shared, end: Phase) -> (Vec<Unprocessed>, Vec<(Erased, Timeout)>) {
-    let (mut found, mut own) = (Vec::new(), Vec::new());
+    let (mut unprocessed, mut own) = (Vec::new(), Vec::new());
     shared.empty(end, |emptied: Emptied<Erased>| {
         let pin = emptied.pin();
         if pin.chunk().internal || emptied.read(Erased::only_wakes) {
             let (task, pin) = emptied.take();
             own.push((task, Timeout::from(pin)));
         } else {
-            found.push((pin.slot().deadline(), emptied));
+            unprocessed.push(Unprocessed(emptied));
         }
     });
     // After they were counted as returned, so that no count is too low.
     own.iter().for_each(|(_, timeout)| timeout.cancel_returned());
-    let slot = |emptied: &Emptied<Erased>| emptied.pin().chunk().token(emptied.pin().offset(), 0);
-    found.sort_unstable_by(|(a, at_a), (b, at_b)| {
-        a.cmp(b).then_with(|| slot(at_a).cmp(&slot(at_b)))
-    });
-    let unprocessed = found.into_iter().map(|(_, emptied)| Unprocessed(emptied));
-    (unprocessed.collect(), own) // in the same memory
+    (unprocessed, own)
 }
 
 /// Threads wait here for the worker: until it has caught up with the clock, or until the timer has ended. The end leaves

@@ -327,7 +327,7 @@ impl Model {
         self.pending.range(..=(present, u64::MAX)).map(|(_, &id)| id).next()
     }
 
-    /// Ends all that is pending, in the order of deadlines.
+    /// Ends all that is pending. Returns it in the order of deadlines.
     pub fn end_all(&mut self, phase: Phase) -> Vec<usize> {
         self.ended = true;
         let mut left: Vec<usize> = std::mem::take(&mut self.pending).into_values().collect();

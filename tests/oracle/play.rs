@@ -176,8 +176,9 @@ impl Player {
         let world = &self.world;
         let Some(timer) = world.timer() else { return world.see(Event::NoTimer) };
         let returned = timer.stop().expect("not on the worker");
-        let deadlines = returned.iter().map(|u| world.nanos_at(u.deadline()));
-        world.see(Event::Returned(deadlines.collect()));
+        let mut deadlines: Vec<_> = returned.iter().map(|u| world.nanos_at(u.deadline())).collect();
+        deadlines.sort_unstable();
+        world.see(Event::Returned(deadlines));
         for unprocessed in returned {
             let panicked = catch_unwind(AssertUnwindSafe(|| unprocessed.run())).is_err();
             world.see(Event::Unprocessed(panicked));
