@@ -55,7 +55,7 @@ use crate::wheel::{Token, Version};
 #[cfg(not(all(test, loom)))]
 type Alive = ();
 #[cfg(all(test, loom))]
-use model::Alive;
+use model::alive::Alive;
 
 /// The number of slots in a chunk. A model has two, so that it explores the protocols and not the slots.
 pub(crate) const SLOTS: usize = if cfg!(loom) { 2 } else { 62 };
