@@ -84,6 +84,10 @@ fn applies(workload: &Workload, rival: &Facts) -> bool {
 /// A timer whose insertion takes time proportional to what is present gets no more than so many.
 const LINEAR_LIMIT: u64 = 100_000;
 
+/// Where nothing is cancelled that counts.
+const WITHOUT_CANCEL: [&str; 7] =
+    ["schedule", "fire_same_tick", "fire_spread", "kept", "resident", "memory", "lateness"];
+
 /// Why a pair that has a meaning is not run.
 pub fn skip_reason(name: &str, param: &str, rival: &Facts) -> Option<&'static str> {
     let count = |name| param::count(param, name);
@@ -94,6 +98,8 @@ pub fn skip_reason(name: &str, param: &str, rival: &Facts) -> Option<&'static st
     let fits_one_thread = count("producers") == 1 || name.starts_with("memory");
     if rival.has(Trait::IsLocal) && !fits_one_thread {
         Some("it belongs to one thread, which would have to poll it meanwhile")
+    } else if rival.has(Trait::CannotCancel) && !WITHOUT_CANCEL.contains(&name) {
+        Some("it cannot cancel")
     } else if param::value(param, "tick") == "100us" && !rival.has(Trait::HasTick) {
         Some("it has no tick to set: see its figures at 1 ms")
     } else if param::is_control(param) && rival.has(Trait::IsGlobal) {
@@ -147,6 +153,8 @@ mod tests {
         assert!(is_run("nexus-timer", "rolling", "producers=1;captures=0"));
         assert!(!is_run("nexus-timer", "rolling", "producers=2;captures=0"));
         assert!(!is_run("btree-map", "lateness", "tick=100us;load=idle"));
+        assert!(is_run("hashed_wheel_timer", "fire_spread", "timeouts=1000000"));
+        assert!(!is_run("hashed_wheel_timer", "rolling", "producers=1;captures=0"));
         assert!(is_run("pingora-timeout", "flood", "threads=4;flood=rolling;timer=same"));
         assert!(!is_run("pingora-timeout", "flood", "threads=4;flood=rolling;timer=other"));
         assert!(!is_run("pingora-timeout", "flood", "threads=4;flood=cancel_ended;timer=same"));

@@ -49,6 +49,8 @@ pub enum Trait {
     CancelsEnded,
     /// It belongs to one thread, which has to poll it.
     IsLocal,
+    /// It has no handles.
+    CannotCancel,
 }
 
 fn traits<'de, D: Deserializer<'de>>(field: D) -> Result<Vec<Trait>, D::Error> {

@@ -1,8 +1,9 @@
-//! Timers of other crates: pingora-timeout, async-io, futures-timer, hierarchical_hash_wheel_timer,
-//! nexus-timer.
+//! Timers of other crates: pingora-timeout, async-io, futures-timer, hashed_wheel_timer,
+//! hierarchical_hash_wheel_timer, nexus-timer.
 
 use super::{Job, Rival, Sleep, Timer, forever};
 use crate::task::Task;
+use hashed_wheel_timer::{TimerTask, WheelTimer};
 use hierarchical_hash_wheel_timer::thread_timer::{TimerRef, TimerWithThread};
 use hierarchical_hash_wheel_timer::{OneShotClosureState, PeriodicClosureState, Timer as _};
 use nexus_timer::{TimerHandle, Wheel, WheelBuilder};
@@ -57,6 +58,34 @@ impl Sleep for FuturesTimer {
         timeout.reset(delay);
         true
     }
+}
+
+/// hashed_wheel_timer, a port of Netty's timer. It has no handles, so it takes part only where nothing is cancelled.
+pub struct HashedWheel(WheelTimer);
+
+struct RunOnce<T>(Option<T>);
+
+impl<T: Task> TimerTask for RunOnce<T> {
+    fn run(&mut self) {
+        self.0.take().into_iter().for_each(Task::run);
+    }
+}
+
+impl Rival for HashedWheel {
+    type Handle = ();
+
+    fn start(tick: Duration) -> Timer<Self> {
+        let tick = u64::try_from(tick.as_millis()).expect("a short tick");
+        let timer = WheelTimer::new(tick, 512).expect("the arguments are valid");
+        forever(move || Self(timer.clone()))
+    }
+
+    fn schedule<T: Task>(&mut self, task: T, delay: Duration) {
+        self.0.new_timeout(Box::new(RunOnce(Some(task))), delay);
+    }
+
+    /// Does nothing: the plan leaves out where this matters.
+    fn cancel(&mut self, (): ()) {}
 }
 
 type Once = OneShotClosureState<u64>;

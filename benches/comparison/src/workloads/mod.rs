@@ -73,6 +73,7 @@ fn on_threads(job: &Job) -> Figures {
             "pingora-timeout" => workload::<Polled<others::Pingora>>(job),
             "async-io" => workload::<Polled<others::AsyncIo>>(job),
             "futures-timer" => workload::<Polled<others::FuturesTimer>>(job),
+            "hashed_wheel_timer" => workload::<others::HashedWheel>(job),
             "hierarchical_hash_wheel_timer" => workload::<others::HierarchicalWheel>(job),
             "sorted-list" => workload::<ordered::List>(job),
             "binary-heap" => workload::<ordered::Heap>(job),
