@@ -90,15 +90,15 @@ impl Alarm {
     /// Wakes the worker if it would sleep beyond `deadline`. Producers call it after they have pushed an entry, and
     /// fenced.
     #[inline]
-    pub(crate) fn submitted(&self, deadline: u64) {
+    pub(crate) fn ring_for(&self, deadline: u64) {
         // Acquire: pairs with the release of `arm`.
         if deadline <= self.latest.load(Ordering::Acquire) {
-            self.wake_for(deadline);
+            self.ring(deadline);
         }
     }
 
     #[cold]
-    fn wake_for(&self, deadline: u64) {
+    fn ring(&self, deadline: u64) {
         let armed = self.armed.load(Ordering::Relaxed);
         if self.rung.load(Ordering::Acquire) != armed {
             // Released by unpark, acquired by the worker's park. A worker that has not parked may
@@ -115,8 +115,8 @@ impl Alarm {
         self.parker.unpark();
     }
 
-    /// Announces that the worker will sleep until one tick after `latest`. The worker checks the pending
-    /// queue afterwards. The fence pairs with the one after the push of an entry.
+    /// Producers must wake the worker for deadlines up to `latest`, one tick before its sleep ends. The worker checks the
+    /// pending queue afterwards. The fence pairs with the one after the push of an entry.
     pub(crate) fn arm(&self, latest: u64) {
         let armed = self.armed.load(Ordering::Relaxed);
         self.armed.store(armed + 1, Ordering::Relaxed);
@@ -140,7 +140,7 @@ impl Alarm {
         self.request.load(Ordering::Relaxed) != NOBODY
     }
 
-    /// Withdraws the worker's announcement.
+    /// Producers need not wake the worker any more. Returns whether one has.
     pub(crate) fn disarm(&self) -> Woken {
         self.latest.store(0, Ordering::Relaxed);
         match self.request.swap(NOBODY, Ordering::Relaxed) {

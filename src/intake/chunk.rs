@@ -326,7 +326,7 @@ impl<P> Chunk<P> {
         self.promise.want(deadline);
         pending.push(self.id);
         fence(Ordering::SeqCst); // pairs with the fence of `Alarm::arm`
-        alarm.submitted(deadline);
+        alarm.ring_for(deadline);
     }
 }
 

@@ -51,7 +51,7 @@ impl Counts {
     }
 
     /// All tallies of users' timeouts.
-    fn of_users<'a>(
+    fn public_tallies<'a>(
         &'a self,
         threads: &'a BTreeMap<usize, (String, Arc<Tally>)>,
     ) -> impl Iterator<Item = &'a Tally> + Clone + 'a {
@@ -61,12 +61,12 @@ impl Counts {
 
     /// The number of pending timeouts of users.
     pub(crate) fn pending(&self) -> u64 {
-        tally::pending(self.of_users(&self.threads.lock()))
+        tally::pending(self.public_tallies(&self.threads.lock()))
     }
 
     pub(crate) fn snapshot(&self) -> Metrics {
         let mut metrics = Metrics::default();
-        metrics.count(self.of_users(&self.threads.lock()));
+        metrics.count(self.public_tallies(&self.threads.lock()));
         self.worker.fill(&mut metrics);
         metrics
     }
@@ -82,6 +82,6 @@ impl Counts {
     /// that no caller waits for it.
     pub(crate) fn try_all_pending(&self) -> Option<u64> {
         let threads = self.threads.try_lock()?;
-        Some(tally::pending(self.of_users(&threads).chain([&*self.internals])))
+        Some(tally::pending(self.public_tallies(&threads).chain([&*self.internals])))
     }
 }

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 /// After this time, a thread that waits for jobs warns.
-const LONG: Duration = Duration::from_secs(5);
+const WARN_AFTER: Duration = Duration::from_secs(5);
 
 /// The jobs of one timer.
 pub(crate) struct Jobs {
@@ -66,7 +66,7 @@ impl Jobs {
 
     /// Waits until all jobs have ended.
     pub(super) fn wait(&self) {
-        if !self.wait_until(Instant::now().checked_add(LONG)) {
+        if !self.wait_until(Instant::now().checked_add(WARN_AFTER)) {
             warning!("a manual clock waits for jobs of an executor: expected them to end");
             self.wait_until(None);
         }

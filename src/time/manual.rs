@@ -51,7 +51,7 @@ use std::time::{Duration, Instant};
 pub struct ManualClock(Arc<Inner>);
 
 /// How long a thread that may have to run jobs itself waits for those of others.
-const A_MOMENT: Duration = Duration::from_millis(1);
+const GIVE_UP_AFTER: Duration = Duration::from_millis(1);
 
 struct Inner {
     origin: Instant,
@@ -283,7 +283,7 @@ impl ManualClock {
 
     /// Waits a moment until the jobs of all timers have ended. False if some have not.
     pub(crate) fn wait_for_jobs(&self) -> bool {
-        let limit = Instant::now().checked_add(A_MOMENT);
+        let limit = Instant::now().checked_add(GIVE_UP_AFTER);
         self.timers().iter().all(|timer| timer.jobs().wait_until(limit))
     }
 

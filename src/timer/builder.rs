@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 const DEFAULT_TICK: Duration = Duration::from_millis(100);
+// The texts of `BuildError` have these limits too.
 const SHORTEST_TICK: Duration = Duration::from_micros(50);
 const LONGEST_TICK: Duration = Duration::from_nanos(1 << 62);
 const LONGEST_TURN_NANOS: u64 = 1 << 63;

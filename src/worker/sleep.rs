@@ -10,7 +10,6 @@
 //! counts on its own, so the worker can see the end of a timeout before it sees its beginning.
 
 use super::Worker;
-use super::sweep_and_release::LOOKUPS_PER_PASS;
 use crate::intake::alarm::Woken;
 use crate::time::Pace;
 use crate::time::tick::NEVER;
@@ -20,6 +19,9 @@ use std::time::Duration;
 /// How many nanoseconds ahead the worker confirms the next entry. So an entry that was cancelled or
 /// pushed back before a sleep began ends a sleep at most once in this time.
 const CONFIRM_AHEAD: u64 = 1_000_000_000;
+
+/// The number of entries that one pass confirms. This takes 1-2 ms, since each look-up misses the cache.
+const CONFIRMED_PER_PASS: usize = 1 << 13;
 
 /// The longest sleep of a worker whose clock has panicked, before it reads the clock again.
 const CLOCK_RETRY: Duration = Duration::from_millis(100);
@@ -73,7 +75,7 @@ impl<W: Exact> Worker<W> {
             Some(tick) if tick > due.tick => Standing::Later(tick),
             Some(_) => Standing::Due,
         };
-        let next = filing.confirm_next(last, LOOKUPS_PER_PASS, standing);
+        let next = filing.confirm_next(last, CONFIRMED_PER_PASS, standing);
         if let Next::At(due) = next {
             sleep.confirmed = Some(due);
         }
@@ -91,7 +93,7 @@ impl<W: Exact> Worker<W> {
         let Some(target) = self.wake_tick(tick) else { return };
         let mut wake_at = shared.gate.scale.start_of(target);
         let far = target > tick + 1;
-        let armed = far && self.announce(target);
+        let armed = far && self.arm_alarm(target);
         if far && !armed {
             wake_at = shared.gate.scale.start_of(tick + 1);
         }
@@ -105,7 +107,7 @@ impl<W: Exact> Worker<W> {
             shared.counts.worker.wakeups.add(1);
         }
         if armed {
-            self.disarm();
+            self.disarm_alarm();
         }
     }
 
@@ -128,19 +130,19 @@ impl<W: Exact> Worker<W> {
 
     /// Arms the alarm for a sleep until tick `target`, then takes in the pending queue. If anything needs the worker
     /// sooner, disarms the alarm and returns false.
-    pub(super) fn announce(&mut self, target: u64) -> bool {
+    pub(super) fn arm_alarm(&mut self, target: u64) -> bool {
         let shared = &self.control.shared;
         shared.alarm.arm(shared.gate.scale.start_of(target - 1));
         let armed = !self.anything_sooner(target);
         if !armed {
-            self.disarm();
+            self.disarm_alarm();
         }
         armed
     }
 
     /// Disarms the alarm. If a producer has used it, that counts as this tick's one wake-up,
     /// whether the worker slept or not.
-    pub(super) fn disarm(&mut self) {
+    pub(super) fn disarm_alarm(&mut self) {
         if let Woken::For(deadline) = self.shared().alarm.disarm() {
             (self.sleep.woken_for, self.sleep.woken_at) = (deadline, Some(self.tick_now()));
         }

@@ -20,9 +20,8 @@ use crate::intake::Pool;
 use crate::time::tick::NEVER;
 use crate::wheel::Exact;
 
-/// The number of wheel entries checked in one pass. This takes 1-2 ms, since each lookup misses the
-/// cache.
-pub(super) const LOOKUPS_PER_PASS: usize = 1 << 13;
+/// The number of entries that one pass of a sweep checks. This takes 1-2 ms, since each look-up misses the cache.
+pub(super) const SWEPT_PER_PASS: usize = 1 << 13;
 
 /// The shortest time between two releases, in nanoseconds of the timer's clock.
 const RELEASE_EVERY: u64 = 1_000_000_000;
@@ -51,7 +50,7 @@ impl<W: Exact> Worker<W> {
             return false;
         }
         let Self { chunks, filing, .. } = self;
-        if !filing.sweep(LOOKUPS_PER_PASS, |token| chunks.standing(token).is_some()) {
+        if !filing.sweep(SWEPT_PER_PASS, |token| chunks.standing(token).is_some()) {
             return true;
         }
         self.tidy.sweeping = false;

@@ -1,7 +1,7 @@
 //! Tests of the worker's steps, which they call one at a time with timeouts of their own.
 
 use super::look::DRAIN_CAP;
-use super::sweep_and_release::{CHUNKS_PER_PASS, LOOKUPS_PER_PASS};
+use super::sweep_and_release::{CHUNKS_PER_PASS, SWEPT_PER_PASS};
 use super::{Control, Ending, Shared, Worker};
 use crate::base::sync::Arc;
 use crate::intake::shared::DEAD_ALLOWED;
@@ -195,7 +195,7 @@ fn rule_04_a_sweep_drops_dead_entries_and_nothing_else() {
 /// Entries that die in a bucket behind the sweep are left for the next sweep.
 #[test]
 fn rule_04_a_sweep_outrun_by_cancels_is_followed_by_another() {
-    const EACH: usize = LOOKUPS_PER_PASS - 100; // one pass sweeps only one bucket
+    const EACH: usize = SWEPT_PER_PASS - 100; // one pass sweeps only one bucket
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule_at(1000, EACH);
@@ -340,10 +340,10 @@ fn rule_06_a_confirmed_timeout_stands_for_its_own_tick_only() {
 fn rule_09_confirming_the_next_entry_is_bounded() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
-    producer.schedule_at(1000, 3 * LOOKUPS_PER_PASS);
+    producer.schedule_at(1000, 3 * SWEPT_PER_PASS);
     producer.schedule_at(5000, 1);
     file_all(&mut worker);
-    producer.cancel(0..3 * LOOKUPS_PER_PASS);
+    producer.cancel(0..3 * SWEPT_PER_PASS);
     let passes = (1..).find(|_| worker.confirm_next()).expect("it ends");
     assert!((3..10).contains(&passes), "{passes} passes");
     assert_eq!(worker.filing.next_expiry(), Some(5000));
@@ -419,7 +419,7 @@ fn rule_06_a_wake_up_just_before_the_sleep_is_counted() {
     producer.schedule_at(due / 2, 1);
     assert!(alarm.was_used(), "by the producer");
     assert!(worker.anything_sooner(due + 1));
-    worker.disarm();
+    worker.disarm_alarm();
     assert_eq!(worker.sleep.woken_for, due / 2 * TICK);
     let tick = worker.sleep.woken_at.expect("the producer has used the alarm");
     assert_eq!(worker.wake_tick(tick), Some(tick + 1), "a second wake-up in this tick");
@@ -432,9 +432,9 @@ fn rule_06_an_alarm_is_disarmed_if_the_worker_must_not_sleep() {
     let mut producer = Producer::of(&worker);
     let control = worker.control.0.clone();
     producer.schedule_at(DUE / 2, 1);
-    assert!(!worker.announce(DUE + 1), "a sooner timeout is queued");
+    assert!(!worker.arm_alarm(DUE + 1), "a sooner timeout is queued");
     assert!(!control.shared.alarm.is_armed() && worker.sleep.woken_at.is_none());
-    assert!(worker.announce(DUE / 2) && control.shared.alarm.is_armed());
+    assert!(worker.arm_alarm(DUE / 2) && control.shared.alarm.is_armed());
 }
 
 /// A pass lasts beyond the begin of a tick, perhaps because a task takes long. A timeout of that tick, which

@@ -11,8 +11,8 @@ use crate::metrics::{Count, WorkerCounts};
 use crate::timeout::Shared;
 use std::time::Duration;
 
-/// The shortest time between two warnings, in nanoseconds.
-const WARN_EVERY: u64 = 1_000_000_000;
+/// The shortest time between two rounds of warnings, of whatever kind, in nanoseconds.
+const ALL_WARNINGS_EVERY: u64 = 1_000_000_000;
 
 /// The worker warns of a timeout that is late by this number of ticks or more.
 const LATE_TICKS: u64 = 10;
@@ -69,7 +69,7 @@ impl<W> Worker<W> {
         if late.is_none() && refused + over_limit + passes_with_backlog == 0 {
             return;
         }
-        warnings.not_before = known.saturating_add(WARN_EVERY);
+        warnings.not_before = known.saturating_add(ALL_WARNINGS_EVERY);
         if let Some(nanos) = late {
             warn_of_lateness(shared, nanos);
         }

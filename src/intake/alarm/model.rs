@@ -9,11 +9,11 @@ fn rule_02_a_wake_up_relies_on_no_other_thread() {
         alarm.arm(80);
         let other = {
             let alarm = alarm.clone();
-            spawn(move || alarm.submitted(40))
+            spawn(move || alarm.ring_for(40))
         };
         turn();
         fence(Ordering::SeqCst); // the one after the push of an entry
-        alarm.submitted(48);
+        alarm.ring_for(48);
         assert!(alarm.parker().is_called());
         other.join().unwrap();
     });
