@@ -9,7 +9,7 @@
 //! - `prefetch`: asks the processor to load memory that will be used soon.
 //! - `publish`: values in the `metrics` facade, if that feature is on.
 //! - `refused`: a refused value inside its error.
-//! - `spread`: which shard the calling thread uses, and how many shards the idle manager has.
+//! - `spread`: which shard the calling thread uses, and the number of processors.
 //! - `sync`: the switch between the standard library's primitives and those of the model checkers.
 //! - `waker`: the identity of a waker.
 

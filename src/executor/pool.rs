@@ -6,13 +6,14 @@
 //! | step | a thread | `execute`, after its push |
 //! |---|---|---|
 //! | 1 | pops; if the queue is empty: locks | locks |
-//! | 2 | pops again; if still empty: adds itself to `sleepers`, and waits | if `sleepers` is not 0: wakes one |
+//! | 2 | pops again; if still empty: adds itself to `sleepers`, waits, takes itself out once it is woken, and begins again | if `sleepers` is not 0: wakes one |
 //!
 //! **No job is left behind while a thread sleeps.** The thread's second pop and the producer's read
 //! of `sleepers` hold the same lock, so one comes first. If the pop comes first, the thread is
-//! counted and is woken. If the read comes first, the push before it is visible to the pop.
+//! counted, and a sleeper is woken. If the read comes first, the push before it is visible to the pop.
 //!
-//! The drop of the pool does not wait for its threads. They run the queued jobs and then end.
+//! The drop of the last handle to the pool closes the queue, and does not wait for the threads (`join` does). They run
+//! the queued jobs and then end.
 
 use super::{Executor, Job};
 use crate::base::sync::thread::{self, JoinHandle};

@@ -1,25 +1,27 @@
 //! The last activity of a connection: the words that its handle writes and a check reads.
 //!
-//! A *touch* stores the time of a read or a write. It is one store, and does not involve the timer: a later
-//! check reads the time, and plans the next check from it. A *pause* suspends the watching until it is
+//! A *touch* stores the time of a read, of a write, or of both. It is one or two stores, and does not involve the
+//! timer: a later check reads the time, and plans the next check from it. A *pause* suspends the watching until it is
 //! resumed. The word `pauses` has these states:
 //!
 //! | `pauses` | state | transitions |
 //! |---|---|---|
 //! | 0 | watched | pause -> 1 |
-//! | n > 0 | paused n times | pause -> n + 1; resume: touch, then -> n - 1 |
+//! | n > 0 | paused n times | pause -> n + 1; resume: touch, then -> n - 1; the handle is dropped during the callback -> `ABANDONED` |
 //! | `ABANDONED` | the handle was dropped while the callback has the connection | begin -> 0, for the seat's next user |
+//!
+//! `ABANDONED` counts as paused, so a report that is queued is not delivered. It does not free the seat: `row` does.
 //!
 //! **The event or the touch wins.** A touch is a relaxed store and takes no lock. This suffices. If
 //! the touch happens before the check, by any synchronisation that the program has, the check's
-//! load sees this touch or a later one, because loads of one variable that are ordered by
-//! happens-before never go back (coherence). So there is no event. If neither happens before the
-//! other, they race, and either may win. These stores publish no other data.
+//! load sees this touch or a later one, because a load never goes back behind a store that happens before it
+//! (coherence). So there is no event. If neither happens before the other, they race, and either may win. These stores
+//! publish no other data.
 //!
 //! **A pause covers its silence.** `resume` stores the time, and then takes its pause back with
 //! release. A check loads `pauses` with acquire, and then loads the times. So if a check sees that
 //! a connection is no longer paused, it also sees the touch of the resume, and does not report a
-//! silence that the pause has covered. The model at the end checks this.
+//! silence that the pause has covered. `activity/model` checks this.
 
 use super::kind::IdleKind;
 use super::policy::IdlePolicy;

@@ -1,4 +1,5 @@
-//! A shard: the seats of a group of threads under their lock, and the one timeout that checks them.
+//! A shard: the connections that a group of threads has registered, the lock of their seats, and the one timeout that
+//! checks them.
 //!
 //! The timer has one internal timeout for each shard in use, the *check*. It is due at the tick in which
 //! some connection must be checked. Its run schedules the next check before it calls any callback,
@@ -9,9 +10,10 @@
 //! continues. So no thread waits for the lock longer than one slice takes.
 //!
 //! A connection that was active or has left still has its token in the wheel. If no other connection
-//! is due, a run *confirms* the next check: it skips such tokens, so that the next check comes for a
-//! connection that may really be idle. If there are too many such tokens for one slice, the next run
-//! continues: immediately if the next check would come within a second, otherwise with that check.
+//! is due, a run *confirms* the next check: it files such tokens again or drops them, so that the next check comes for a
+//! connection that may really be idle. So does the leaving of the connection that is next. If there are too many such
+//! tokens for one slice, the next run continues: immediately if the next check would come within a second, but once
+//! around at most; otherwise with that check.
 //!
 //! Invariants:
 //! 1. While a connection is watched, a check is pending or running, or its loss is being handled. A

@@ -1,5 +1,5 @@
-//! Sleeping and waking: when a producer wakes the worker. The worker says until which deadline it must be woken.
-//! A producer with such a deadline wakes it, unless another has done so already.
+//! Sleeping and waking: when a producer wakes the worker. The worker publishes the last deadline that must wake it.
+//! A producer with one up to this wakes it, unless another already has.
 //!
 //! Concepts:
 //!
@@ -31,7 +31,7 @@
 //! Only the worker writes `latest` and `armed`. A producer that is interrupted before it stores `rung` may
 //! replace a later number. The next producer then unparks the worker once more.
 //!
-//! The worker's half is in `worker/sleep`. That the queue itself misses no timeout is shown in `pending`.
+//! The worker's half is in `worker/sleep`. `pending` shows that the queue itself misses no timeout.
 //!
 //! A task that parks on the worker thread may consume the unpark token. So no argument relies on
 //! the token alone. A thread that unparks the worker has first changed a state (a queue, the command to

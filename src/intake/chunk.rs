@@ -24,17 +24,17 @@
 //! | sets all bits: the word is FINAL | a thread that has made the chunk as the timer ended | never |
 //! | sets CLOSED in a vacant chunk: the word is FINAL | the worker, which has popped the chunk from the pool | another change was first |
 //!
-//! The change after which a chunk that is unowned, and not closed, has `REUSABLE` free slots puts the chunk into its
-//! pool. Only the thread that has popped it there may own it or release it.
+//! A chunk enters its pool with the change after which it is unowned, not closed, and has `REUSABLE` free
+//! slots. Only the thread that has popped it there may own it or release it.
 //!
 //! **The rule of lifetime.** A chunk has one counted reference to itself, from its making until its word is FINAL: all
 //! slots are free, and it is UNOWNED and CLOSED. The change that makes the word FINAL drops the reference. No change
-//! leaves FINAL: each bit of a slot is set by the one thread that has freed the slot, and only an owner clears bits,
-//! which a closed chunk does not get. All other references (of the table, the pool, the owner) keep a chunk for their
+//! leaves FINAL: each bit of a slot is set by the one thread that has freed the slot, and only an owner clears bits:
+//! a closed chunk gets no owner. All other references (of the table, the pool, the owner) keep a chunk for their
 //! own holders only.
 //!
-//! So the chunk is there for whoever has a bit that is not in the word yet: a pin on one of its slots, a Free slot that
-//! is not given back yet, or the ownership. It may be gone as soon as that was given back. A thread that uses the chunk
+//! So a thread may use the chunk while it keeps a bit out of the word: by a pin on one of its slots, a Free slot that
+//! is not given back yet, or ownership. It may be gone as soon as that is given back. A thread that uses the chunk
 //! afterwards takes a reference first.
 //!
 //! Invariants:

@@ -2,8 +2,8 @@
 //!
 //! A thread schedules through its owner. The owner has a bitmap of its chunk's free slots. Slots that other threads
 //! free go into the chunk's own bitmap (see `chunk`). When its bitmap is empty, it takes these back. If they are fewer
-//! than a quarter of the chunk, it also leaves the chunk, which enters the pool once enough of its slots are free, and
-//! takes or makes another one, so that it seldom comes here. When the thread ends, it leaves its chunk, and adds its
+//! than a quarter of the chunk, the owner also takes or makes another chunk, so that this stays rare. The old one
+//! enters the pool once enough of its slots are free. When the thread ends, it leaves its chunk, and adds its
 //! counts to those of other threads. Nothing of the thread stays but its timeouts.
 //!
 //! A thread also frees slots of other chunks. Threads often cancel timeouts in the order in which they

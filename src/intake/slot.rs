@@ -42,8 +42,8 @@
 //!
 //! Invariants:
 //! 1. The cell has a payload in phases New and Filed. The thread that moves the state out of them, by a
-//!    successful compare-exchange, owns the payload. So each timeout has one end. It takes the payload at
-//!    once, but after `empty` whenever it likes, before it removes its pin. In Running and Denied the runner
+//!    successful compare-exchange, owns the payload. So each timeout has one end. The thread takes it at
+//!    once, but after `empty` at any time before it removes its pin. In Running and Denied the runner
 //!    owns the cell, and only `go_on` moves back, with a payload in the cell.
 //! 2. A Free slot is in one of the bitmaps of free slots (see `chunk`, invariant 1). Only the owner arms a slot, so only
 //!    one thread can arm it.

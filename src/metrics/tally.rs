@@ -1,7 +1,7 @@
 //! Tallies: counts of events, which threads keep without sharing cache lines.
 //!
-//! Each thread that schedules has a tally that only it writes, with a load and a store. It uses it if this
-//! timer is the last one that it has used. The worker has one too. All others, and what runs on an executor,
+//! Each thread that schedules has a tally that only it writes, with a load and a store. The thread uses it if this
+//! timer is the one it used last. The worker has one too. All others, and what runs on an executor,
 //! share one more tally, `Counts::by_others`, and write it with read-modify-writes. When a thread ends, its counts are
 //! added to that one. A total is the sum over all tallies. To add a count, begin here: `pending` and the public
 //! `Metrics` follow.

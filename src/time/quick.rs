@@ -1,19 +1,20 @@
-//! The time for threads that schedule: faster to read than `Instant::now`, and never behind it.
+//! The time for threads that schedule, poll or touch: faster to read than `Instant::now`, and never behind it.
+//!
+//! The counter is used only where the kernel computes its monotonic clock from it (see `counter`). Elsewhere, and before
+//! the counter's rate is known, this is `Instant`.
 //!
 //! A timeout must not be early. So a thread that computes a deadline may read a time that is too
 //! late, but never one that is too early. Each thread keeps an *anchor*: an `Instant`, and a read
 //! of the processor's counter just before it. For the next 65,536 counts (the *window*, some 30 µs)
-//! the present is the anchor plus the counts since, at a rate that is three tenths too fast (the
+//! the present is the anchor plus the counts since, at a rate that is 30 % too fast (the
 //! *surplus*). Then the thread takes a new anchor.
 //!
-//! **Why it is never behind `Instant`.** The kernel derives its monotonic clock from the same
-//! counter. To follow the wall clock, the kernel may run its clock faster or slower, by 11 % at
-//! most (`maxadj` in kernel/time/timekeeping.c). 1.11 / 0.89 is less than 1.3, so the surplus
-//! covers this, whenever the rate was measured. Each anchor starts anew, so the argument holds over
-//! any run time. If the counter jumps ahead (the machine was suspended), it leaves the window, and
-//! the thread takes a new anchor. The processor may read the counter a few instructions early;
-//! `MARGIN` covers that. A rate is used only after two measurements in a row agree, so a suspended
-//! machine cannot spoil it.
+//! **Why it is never behind `Instant`.** To follow the wall clock, the kernel may run its clock faster or slower, by
+//! 11 % at most (`maxadj` in kernel/time/timekeeping.c). 1.11 / 0.89 is less than 1.3, so the surplus covers this,
+//! whenever the rate was measured. Each anchor starts anew, so the argument holds over any run time. If the counter
+//! jumps ahead (the machine was suspended), it leaves the window, and the thread takes a new anchor. The processor may
+//! read the counter a few instructions early; `MARGIN` covers that. A rate is used only after two measurements in a
+//! row agree, so a suspended machine cannot spoil it.
 //!
 //! **When the counter fails.** The kernel may find the counter unreliable while the process runs,
 //! and does not tell us. But a thread that takes a new anchor has read both clocks, and can check
@@ -31,7 +32,7 @@
 //! the last one. If the surplus makes up for the loss before the window ends, no check notices it.
 //! A counter that stands still never ends the window; only a thread without an anchor notices that.
 //!
-//! **The price** is lateness: at most three tenths of the window (8 µs at 2.4 GHz), plus the time
+//! **The price** is lateness: at most 30 % of the window (8 µs at 2.4 GHz), plus the time
 //! that a thread is interrupted between the two reads of an anchor, at most 8,192 counts. A thread
 //! that schedules rarely takes a new anchor each time, and pays nothing. A thread never sees this
 //! clock go back, so equal delays keep the order in which they were scheduled.

@@ -1,9 +1,9 @@
 //! Arithmetic between durations, nanoseconds and ticks.
 //!
 //! Inside the timer a time is the number of nanoseconds since the timer's origin, in 64 bits: 584
-//! years. A *delay* is relative and a *deadline* is absolute. `timebase` makes a deadline of a delay, and
-//! the slot rounds it up to 8 ns. The worker makes a *tick* of a deadline with the functions here, and
-//! `wheel/hashed` a bucket and a round of a tick. All arithmetic saturates, and a saturated
+//! years. A *delay* is relative and a *deadline* is absolute. `timebase` turns a delay into a deadline, and
+//! the slot rounds it up to 8 ns. The worker turns that into a *tick* with functions here, and
+//! `wheel/hashed` turns a tick into bucket and round. All arithmetic saturates, and a saturated
 //! deadline never fires.
 //!
 //! **Steps.** A slot keeps a deadline in steps of 8 ns, rounded up. A tick begins at a step too, at the first

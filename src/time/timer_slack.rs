@@ -1,12 +1,12 @@
 //! Timer slack: how precisely the kernel ends the worker's sleeps.
 //!
-//! By default, Linux lets a sleep end up to 50 µs late, so that it can group wake-ups. That is half
-//! of a tick of 100 µs. With sleeps of 100 µs, a slack of 1 µs reduced the median lateness from 102
-//! to 58 µs. The slack is a property of the calling thread. Threads that a task starts on the
-//! worker inherit it; no others are affected.
+//! By default, Linux lets a sleep end up to 50 µs late, so that it can group wake-ups. That is half of a tick of 100
+//! µs. So for a tick below 5 ms, the worker asks for 1 % of a tick, at least 1 µs. With sleeps of 100 µs, a slack of 1
+//! µs reduced the median lateness from 102 to 58 µs. The slack is a property of the calling thread. Threads that a
+//! task starts on the worker inherit it; no others are affected.
 //!
-//! On Apple's systems the delay is a part of the sleep, up to 5 ms (`latency_class`). Other systems have no setting
-//! for a thread. On Windows, the parker sleeps in a timer that is precise by itself.
+//! On Apple's systems the delay is a fraction of the sleep, up to 5 ms; for such ticks, `latency_class` shortens it to
+//! 1 ms. Other systems have no setting for a thread. On Windows, the parker sleeps in a timer that is precise by itself.
 
 /// The kernel's default on Linux, in nanoseconds.
 const DEFAULT: u64 = 50_000;

@@ -6,7 +6,7 @@
 //! them: no limit refuses them, no public count includes them, and no stop returns them. The end of the timer cancels
 //! them with the others. Their tasks hear of it after the report, because a stop must not wait for them.
 //!
-//! All internal timeouts of a timer have one owner, which belongs to no thread. The mark is on their chunks, so no
+//! All internal timeouts of a timer have one owner, which belongs to no thread. Their chunks bear the mark, so no
 //! slot of a user's timeout needs one. A lock guards the owner. It may be taken under a lock of the layers above. No
 //! task runs or is dropped under it.
 

@@ -1,4 +1,4 @@
-//! Tells on the timer's worker that a thread, a runtime or a shard is stuck. [A watchdog](crate::guide::a_watchdog)
+//! Reports, on the worker, that a thread, a runtime or a shard is stuck. [A watchdog](crate::guide::a_watchdog)
 //! says how to watch what.
 
 // A watched thing is a connection of an idle manager that nobody reads or writes: to feed it is a touch. This

@@ -1,10 +1,10 @@
 //! The silence of a watched thing, mostly without the stalls of the worker.
 //!
-//! The worker looks at a thing that is silent each quarter of its limit. After a stall, this look comes late. So the
+//! Every quarter of its limit, the worker looks at a silent thing. After a stall, this look comes late. So the
 //! time between two looks counts as a quarter and a tick at most, however long it was. A stall then counts no more
 //! than that, and a healthy thing has the rest of its limit to feed.
 //!
-//! No lateness is too great or small enough: a worker that is late at each look reports later, but it reports.
+//! However late each look comes, the silence is still reported, only later.
 
 use crate::time::tick::nanos;
 use std::time::Duration;

@@ -1,10 +1,10 @@
-//! A cascade: levels of buckets, each coarser than the one below. Timeouts are moved down from
-//! level to level. The *window* of a level is as long as all of its buckets. A timeout goes to the
-//! finest level whose window reaches it. A [`Layout`] says where the windows begin. There are three
-//! layouts: Kafka's, that of the classic Linux timers, and a single level for the simple wheel.
+//! A cascade: levels of buckets, each coarser than the one below. Timeouts are moved down from level to level. The
+//! *window* of a level spans all of its buckets. A timeout goes to the finest level whose window reaches it. A level
+//! is made when the first timeout needs it. A [`Layout`] says where the windows begin. There are three layouts:
+//! Kafka's, that of the classic Linux timers, and a single level for the simple wheel.
 //!
 //! A bucket *expires* at its first tick. Then its timeouts are filed again and land in a finer
-//! level, or run if it is a bucket of the finest. The *clock* is the last tick that has expired or
+//! level, or are due if it is a bucket of the finest. The *clock* is the last tick that has expired or
 //! is expiring.
 //!
 //! Time goes from one bucket with entries to the next, never tick by tick. So empty ticks and empty

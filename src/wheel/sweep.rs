@@ -1,8 +1,8 @@
 //! A sweep drops dead entries (see `filing`): when it is worth its cost, and how it goes from bucket to bucket, in as
 //! many calls as its caller likes.
 //!
-//! A sweep visits every bucket and every entry, so it is worth its cost once more entries are dead than are live, plus
-//! those that the owner of the filing allows.
+//! A sweep visits every bucket and every entry, so it is worth its cost once the dead entries outnumber the live by
+//! more than the owner of the filing allows.
 
 use super::bucket::Bucket;
 use super::token::Token;

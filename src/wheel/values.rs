@@ -8,7 +8,7 @@
 //! filed again. A value that is moved to an earlier tick gets a new entry, and the previous one is dead. In a structure
 //! that is late, each move makes a new entry, because the previous one may come out long after the new tick.
 //!
-//! The number of a filing has 16 bits. A dead entry with the present number of its slot seems to be live.
+//! The number of a filing has 16 bits. A dead entry whose number is current again passes for a live one.
 //! This does no harm: the value comes out only if its deadline has come, and otherwise its entry is filed
 //! again.
 

@@ -11,8 +11,8 @@
 //!   the wheel, which keeps the remaining rounds
 //! - *far*: it stays New, and the chunk is promised for the earliest of them
 //!
-//! So the worker looks some three times at a chunk that was filled, and not at each deadline. What is cancelled before
-//! it is filed leaves no dead entry.
+//! So the worker looks some three times at a chunk that was filled, and not at each deadline. A cancel before
+//! the filing leaves no dead entry.
 
 use super::Worker;
 use crate::intake::{SLOTS, is_look, locate, version_of};

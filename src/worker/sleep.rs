@@ -2,11 +2,11 @@
 //!
 //! Before a sleep, the worker *confirms* the next entry of the wheel, if it is due within a second or the next tick,
 //! or if nothing is pending. It drops entries that are dead, and refiles those that were pushed back. If an entry
-//! stands for a look at a chunk, the worker looks already now, and moves the promise to the earliest New timeout that
+//! stands for a look at a chunk, the worker looks right away, and moves the promise to the earliest New timeout that
 //! it finds. So none of these ends the sleep. Before a sleep beyond the next tick, it arms the alarm, so that
 //! producers can wake it, once per tick at most (see `intake/alarm`).
 //!
-//! What lies in the wheel and in the queues decides how long the worker sleeps. No count does: each thread
+//! The wheel and the queues decide how long the worker sleeps. No count does: each thread
 //! counts on its own, so the worker can see the end of a timeout before it sees its beginning.
 
 use super::Worker;

@@ -1,13 +1,13 @@
 //! Tidy: sweeps dead entries out of the wheel, and releases vacant chunks, both over several passes.
 //!
 //! **Sweep.** A timeout's entry is dead once the timeout has ended or has another entry. A chunk's is dead once
-//! another look is promised. A promised look is live even if no timeout is pending in its chunk, so the count of
-//! entries that requests a sweep leaves looks out. A sweep is requested once the dead entries outnumber the pending
+//! another look is promised. A promised look is live even if no timeout is pending in its chunk, so looks are
+//! left out of the count that requests a sweep. A sweep is requested once the dead entries outnumber the pending
 //! timeouts by too many (`wheel/sweep` has the rule; `intake/shared` says by how many, and who asks). It visits the
 //! whole wheel. Dead entries also leave the wheel in `expire`, when they are due, and in `sleep`, when they would be
 //! the next to expire.
 //!
-//! **Release** (see `intake/pool`). Between two releases lies a second, however long a tick is. So bursts that follow
+//! **Release** (see `intake/pool`). Releases are at least 1 s apart, however long a tick is. So bursts that follow
 //! each other use the same chunks. A release that has dropped chunks, or has met a table that another thread reads,
 //! requests the next one itself. So a thread that empties chunks within that second finds it requested, and does not
 //! wake the worker.

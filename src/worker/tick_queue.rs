@@ -3,8 +3,8 @@
 //! They come out of the wheel as *sources*: single timeouts, and chunks to look at (see `intake/pending`). The sources
 //! are sorted by sequence number, unless they are in order already. A chunk sorts by the lower bound of its sequence
 //! numbers, `Chunk::lowest`. The worker looks at a chunk when its turn comes. The chunk's due timeouts form a *group*.
-//! The next sources join it, up to a chunk that stands after the group's last timeout. Then the group is sorted. If
-//! one thread has scheduled, it is nearly always one chunk, in order. So a burst runs chunk by chunk, while the slots
+//! The next sources join it, up to a chunk that stands after the group's last timeout. Then the group is sorted. With
+//! one thread, a group is nearly always one chunk, in order. So a burst runs chunk by chunk, while the slots
 //! are in the processor's cache.
 //!
 //! **The order of one thread is established here, and nowhere before.** If a timeout is due in a tick, so

@@ -1,4 +1,4 @@
-//! How much goes in one call of the store: as much as takes a moment.
+//! How much goes in one store call: as much as takes a moment.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Jobs that are stored in transactions of users'.
+//! Jobs that are stored in users' transactions.
 
 use crate::error::ScheduleError;
 use crate::job::{JobId, NewJob};

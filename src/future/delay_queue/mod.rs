@@ -1,6 +1,6 @@
 //! `DelayQueue`: values that each come out at their own deadline.
 //!
-//! A value is *new* after its insertion. The next poll makes it *near* or *distant* (see `order`). The
+//! A value is *new* after its insertion. The next poll at the latest makes it *near* or *distant* (see `order`). The
 //! distant ones lie in a wheel, whose tick is the timer's. They are in no order within a tick. The near ones
 //! are ordered by deadline.
 //!

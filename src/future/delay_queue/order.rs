@@ -2,16 +2,17 @@
 //!
 //! | a value is | and waits |
 //! |---|---|
-//! | new | in a list, until the next poll or until the list is full |
-//! | near | in a set, ordered by deadline |
+//! | new | in a list, until a poll, a look for the earliest value, or a full list files it |
+//! | near: its tick is before the wheel's present one, or there is no wheel | in a set, ordered by deadline |
 //! | distant | in the wheel |
 //!
-//! A value that is removed while it is new, costs neither the set nor the wheel anything.
+//! A value that is removed while it is new costs neither the set nor the wheel anything.
 //!
-//! A removed or moved value leaves a *dead* token, in the list or in the wheel. A distant value whose deadline has
-//! moved on keeps its entry under the previous tick, and is filed again when that tick comes.
+//! A value that is removed, or moved from the wheel to an earlier time, leaves a *dead* token in the list or in the
+//! wheel. A near one leaves none. A distant value whose deadline has moved on keeps its entry under the previous tick,
+//! and is filed again when that tick comes.
 //!
-//! Rarely, a dead token with the 16 bits of the live one seems to be live. This does no harm: its value goes where its
+//! Rarely, a dead token has the live one's 16-bit version and passes for it. This is harmless: the value goes where its
 //! deadline says.
 
 use super::{DelayKey, Entry};

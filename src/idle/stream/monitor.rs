@@ -1,8 +1,8 @@
 //! `Monitor`: the watch of one stream, which turns a reported silence into an error.
 //!
 //! A stream that has written nothing may still make progress: the peer takes bytes that the system holds. So before a
-//! silence of writes fails, the stream is asked what the peer has not taken. If that has changed since the last look, the
-//! silence is over. Each write forgets the last look. After it, the first look finds progress if anything is left, because
+//! silence of writes is an error, the stream is asked what is not taken. If that has changed since the last look, the
+//! silence is over. A write discards the last look. The next look finds progress if bytes are left, because
 //! nobody knows when the peer took the rest. So a peer that takes nothing more is noticed at the second report.
 
 use super::pauser::StreamWatch;

@@ -6,7 +6,7 @@
 //!    only wakes.
 //! 2. **No code of others runs under a borrow.** Wakers are cloned, woken and dropped, and the clock is read,
 //!    while the wheel is not borrowed. So a waker may poll at once, and use the timer.
-//! 3. **A turn ends.** Whoever is woken in a turn and sleeps again is due after its tick: a deadline is after
+//! 3. **A turn ends.** A task that is woken in a turn sleeps beyond the turn's tick: a deadline is after
 //!    the present then, so its tick begins after the present too.
 
 // - `sleep`: a future that is ready at an instant.

@@ -2,13 +2,13 @@
 //!
 //! The slots lie in chunks of 64 instead of one growing vector, for three reasons. Growth never
 //! copies existing slots. The memory for n slots is n slots, where a doubling vector wastes up to
-//! half. A chunk without used slots can give its memory back, so one used slot keeps at most one
+//! half. All but 32 empty chunks, or as many as were reserved, give their memory back, and one used slot keeps one
 //! chunk.
 //!
 //! A value has a [`Key`], with a *generation* that tells the uses of its slot apart, and [`Token`]s, with the number
-//! of a *filing*. Only the latest token is live. A free slot keeps both numbers. A chunk that gives its memory back
-//! stores a generation newer than those of all its slots. Its slots start with that number when the chunk is allocated
-//! again.
+//! of a *filing*. Only the latest token is live. A free slot has the next of both numbers. A chunk that gives its memory
+//! back stores a generation newer than those of all its slots. When the chunk is allocated again, its slots start with
+//! that generation, and with its low 16 bits as the number of the filing.
 //!
 //! A chunk is in one of three states:
 //!

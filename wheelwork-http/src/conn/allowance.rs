@@ -1,18 +1,19 @@
 //! `Allowance`: how many control frames a client of HTTP/2 may send: those that are neither DATA nor the first frame
-//! of a request. They cost the client little, and each must be handled.
+//! of a request. They cost the client little, and each must be handled. A connection begins with those of 10 s. When none
+//! is left, it is cut off.
 //!
-//! Honest clients send them because of something, so that gives as many as any client sends for it, and more:
+//! Honest clients send them in response to something. Each such event gives more than any client sends for it:
 //!
 //! | what | gives |
 //! |---|---|
 //! | a request | 20: its priority, its changes, its windows, its reset |
 //! | a chunk of a response, or one or two writes in a tunnel | 8: a ping, and a window for the stream and for the connection |
 //! | 64 bytes that the server writes | 1: windows for a part of a frame |
-//! | a frame of DATA | 1: a ping |
-//! | time | those of the limit, saved up for 10 s |
+//! | a frame of DATA that is not empty | 1: a ping |
+//! | time, once all others are used up | those of the limit, of the last 10 s at most |
 //!
-//! What the server writes only because of a control frame gives less than one: the answer to a ping has 17 bytes, and
-//! DATA for a window of one byte has 10.
+//! A reply to a control frame gives less than one: the answer to a ping has 17 bytes, and DATA for a window of one byte
+//! has 10.
 
 use crate::time::nanos;
 use std::time::Duration;

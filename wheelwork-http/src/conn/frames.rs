@@ -1,7 +1,7 @@
 //! `Frames`: where the frames and header blocks of HTTP/2 end (RFC 9113 sections 4.1 and 4.3).
 //!
-//! It follows the bytes that hyper reads, so that a client that sends a header byte by byte has a limit, and one that
-//! sends many frames of no request. It checks nothing: h2 does.
+//! It follows the bytes that hyper reads, so that limits apply to clients that send a header byte by byte, or
+//! many frames of no request. It checks nothing: h2 does.
 
 use super::window::Window;
 

@@ -1,5 +1,5 @@
 //! `PingTimer`: hyper's timer for the pings of a connection of HTTP/2. It is a word that the connection's own timeout
-//! watches, so the connection has no second one.
+//! watches, so no second timeout is needed.
 
 use super::state::Conn;
 use crate::time::after;

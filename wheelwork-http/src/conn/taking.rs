@@ -1,6 +1,6 @@
-//! `Taking`: what a client of HTTP/2 takes of what was written.
+//! `Taking`: how many of the written bytes an HTTP/2 client takes.
 //!
-//! The system holds what it has accepted, and a slow link needs a minute or more for that. Meanwhile nothing is written,
+//! The system buffers what it accepts, and a slow link needs a minute or more to send. Meanwhile nothing is written,
 //! and nothing is read: a ping waits behind the rest, and the last request has ended long ago. But the client is there.
 
 /// So many bytes are taken soon, and are perhaps only not acknowledged yet.

@@ -1,4 +1,4 @@
-//! `Turn`: what a connection gets before a limit ends it, so that its task takes what has come meanwhile. A limit
+//! `Turn`: a last delay before a limit ends a connection, so that its task reads what has arrived. A limit
 //! measures the client, and the server may have stood still.
 
 use super::state::{Conn, Flags};

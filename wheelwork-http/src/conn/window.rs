@@ -1,7 +1,7 @@
 //! `Window`: what a client of HTTP/2 may still send on its connection (RFC 9113 section 6.9).
 //!
 //! It follows the frames that h2 writes, and the bytes of DATA that come. The windows of streams need no such account: a
-//! service that waits for a body has read all of it, so h2 has opened that window again.
+//! service that waits for a body has read what came, so h2 has opened that window again.
 
 const HEAD: usize = 9;
 /// A frame of WINDOW_UPDATE.

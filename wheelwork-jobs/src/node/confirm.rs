@@ -1,9 +1,9 @@
 //! Asks the store before certain jobs begin: whether their claim still holds, and how often they began.
 //!
 //! - While notices may be lost, a job may be cancelled whose node has not heard of it.
-//! - A job that was claimed before, and has not ended, may have ended its process. Each of its runs is
-//!   counted in the store before it begins, and after too many the job is buried. It has its place among
-//!   those that run by then: what only waits is not counted.
+//! - A job that was claimed before, and has not ended, may have killed a process. Each of its runs is
+//!   counted in the store before it begins, and after too many the job is buried. By then it holds a place
+//!   to run: one that only waits is not counted.
 
 use super::Node;
 use super::finish::{Attempt, Ended};

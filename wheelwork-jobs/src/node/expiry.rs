@@ -1,8 +1,8 @@
 //! Forgets what is over: jobs that are done and were kept long enough, and marks of unique jobs whose periods have
 //! ended.
 //!
-//! Only a node with a kind that keeps jobs looks for these, and for all kinds. That there are such marks, each beat
-//! says. So neither costs anybody else a query.
+//! Only a node with a kind that keeps jobs looks for these, and for all kinds. Each beat says whether such marks
+//! exist. So neither costs anybody else a query.
 
 use super::Node;
 use crate::batch::Batch;

@@ -3,7 +3,7 @@
 //! An end that cannot be stored now is told again after a while. It keeps no other end waiting.
 //!
 //! While the store takes no ends at all, the node claims nothing. Soon it begins nothing either: after a
-//! disk that is full, all that it runs would be run again.
+//! full disk, all that it has run would run again.
 
 use super::Node;
 use super::backoff::Backoff;

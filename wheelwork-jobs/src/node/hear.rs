@@ -1,4 +1,4 @@
-//! Hears what the store tells. All of it is a hint: whoever may read the tables of a database may say the same. So the
+//! Hears the store's notices. They are only hints: whoever may read the database's tables may send them. So the
 //! node looks before it acts.
 
 use super::Node;

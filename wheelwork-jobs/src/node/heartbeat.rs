@@ -3,7 +3,7 @@
 //! Three times in each liveness, a beat prolongs the node's life, reads the clock, and finds the first free job, the next
 //! node that may die, and whether marks of unique jobs are over. It is the fallback for every notice that is lost: it
 //! finds each free job at least a sixth of the liveness before the job is due, because the window is at least half of
-//! it. And it has the claims checked that are due before the beat after the next one.
+//! it. It also starts a check of the claims due before the beat after the next.
 //!
 //! Beats wait for nothing else that the node does.
 

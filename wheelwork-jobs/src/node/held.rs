@@ -3,17 +3,18 @@
 //! ```text
 //!            fire           begin           end             told
 //!  Waiting ───────► Due ───────────► Running ─────► Ended ─────────► (gone)
-//!     ▲              │ the lease has
-//!     └──────────────┘ lapsed
+//!     ▲              │ the node is
+//!     └──────────────┘ cut off
 //! ```
 //!
-//! A job that is dropped (cancelled, moved, taken over) goes away if it waits or is due. If it runs, it
-//! stays until its end, and the store finds that its claim does not hold. A run is prepared before its handler is
-//! called: [`may_call`](Node::may_call) decides at the last moment, by the same lock. So no handler is called after
-//! the drop of its job.
+//! A job that is dropped (cancelled, moved, taken over) goes away if it waits or is due. If it runs, its handler is
+//! told, it stays until its end, and the store finds that its claim does not hold. A run is prepared before its
+//! handler is called: [`may_call`](Node::may_call) decides at the last moment, under the lock. So no handler is called
+//! after its job is dropped.
 //!
-//! A node holds those jobs of a kind that are due first. If the room is full, it claims what is due before the last job
-//! that waits, and lets go as many of the last ones. What it lets go takes no room, and stays until the store knows.
+//! A node holds those jobs of a kind that are due first. If the kind's limit of jobs or bytes is reached, it claims
+//! what is due before the last job that waits, and lets go as many of the last ones. What it lets go takes no room,
+//! and stays until the store knows.
 
 use super::Node;
 use super::finish::{Attempt, Ended};

@@ -2,7 +2,7 @@
 //! and in turns with the other nodes.
 //!
 //! A kind is looked at when the node is told of jobs, when one of its own has ended, when the next one is due or the
-//! rate allows one more, and soon if it was another node's turn. What is missed, the next beat finds.
+//! rate allows one more, and soon if it was another node's turn. The next beat finds what was missed.
 
 use super::Node;
 use crate::host;

@@ -1,6 +1,6 @@
 //! Looks for jobs.
 //!
-//! Each turn does what is due of this, none of it for long:
+//! Each turn does whichever of these is due, briefly:
 //!
 //! - **join**, if the node has to change its number
 //! - **take over**, when the life of another node has lapsed

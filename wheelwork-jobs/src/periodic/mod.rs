@@ -4,7 +4,7 @@
 //!
 //! - `cron`: the rule, an expression in a time zone
 //!
-//! Which occurrence is next is known from the rule and from when the run began, whatever node asks.
+//! The next occurrence follows from the rule and the start of the run, whatever node asks.
 
 #[cfg(feature = "cron")]
 mod cron;

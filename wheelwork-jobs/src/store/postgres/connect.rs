@@ -11,8 +11,8 @@
 //!   to cancel the statement, and the connection is closed. It is not known what the server did.
 //!
 //! A connection can lead nowhere although nobody has ended it. One that was quiet is tried before its use: a firewall
-//! may have forgotten it. If a server takes no writes, a failover has taken place. Then all connections are made again
-//! before their next use, to a server that does: another one would read what is old.
+//! may have forgotten it. If a server takes no writes, a failover has taken place. Then all connections are replaced
+//! before their next use, by ones to a server that does: others would read old data.
 //!
 //! The server's own limits are shorter than that of the client. So a statement that waits for a lock ends
 //! with an answer, and a node never has more backends than links.

@@ -1,4 +1,4 @@
-//! The beginnings and the ends of runs. What hinders one of them hinders no other: rows that somebody has
+//! The beginnings and the ends of runs. A problem with one affects no other: rows that somebody has
 //! locked are passed over, and a statement that the server refuses is tried again in halves.
 
 use super::connect::{Call, halve, state_of};

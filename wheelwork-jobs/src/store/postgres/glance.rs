@@ -1,4 +1,4 @@
-//! What an operator sees, at a bounded cost: each of these statements reads so many rows at most, by an index,
+//! What an operator sees, at a bounded cost: each statement here reads a limited number of rows, by index,
 //! and no payload.
 
 use super::history::PEEK_DONE;

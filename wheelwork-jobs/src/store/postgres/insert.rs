@@ -1,4 +1,4 @@
-//! New jobs. What hinders one of them hinders no other: jobs with a key go by themselves, because an open
+//! New jobs. A problem with one affects no other: jobs with a key go by themselves, because an open
 //! transaction can hold their key, and a statement that fails is tried again in halves.
 
 use super::connect::{Call, is_locked, is_of_connection, state_of};

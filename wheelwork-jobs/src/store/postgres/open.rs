@@ -1,9 +1,9 @@
-//! Jobs in transactions of users': the nodes are told after the commit.
+//! Jobs in users' transactions: the nodes are told after the commit.
 //!
 //! `NOTIFY` in a transaction makes its commit wait for every other one that notifies, in the whole server.
 //! So the store tells the nodes itself: it remembers the number of the transaction, and asks from time to
-//! time whether it has ended. It asks again after a quarter of the transaction's age, so jobs of short
-//! transactions are told at once, and long ones cost few questions.
+//! time whether it has ended. It asks again after a quarter of the transaction's age, so short
+//! transactions are announced at once, and long ones cost few queries.
 //!
 //! If the process ends before it has told, the next beat of any node finds the jobs.
 

@@ -1,6 +1,6 @@
 //! Who has claimed what, in memory alone.
 //!
-//! Only the thread that writes claims and frees jobs, apart from nodes that come and go. What it changes
+//! Only the writer's thread claims and frees jobs, except as nodes come and go. What it changes
 //! for a commit that fails is undone.
 //!
 //! **Cursor.** Of each kind, every job that may be claimed is at or behind the cursor in the order of due times. It lets

@@ -1,7 +1,7 @@
 //! The last jobs of groups that wait for members, in memory alone.
 //!
 //! Such a job is due and free, and no node may claim it. It waits for the first member that has not ended. The change
-//! that ends this one looks for the next, and makes the job due if there is none: so a node looks twice, and each
+//! that ends this one looks for the next; with none left, the job becomes due now: so a node looks twice, and each
 //! member is read twice, however long the group lasts. What has ended may be stored again, or revived. So the node
 //! that claims the job reads all members once more, and the job may wait again.
 //!

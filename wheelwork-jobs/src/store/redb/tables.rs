@@ -2,8 +2,8 @@
 //!
 //! - each row of `KEYS` names a row of `JOBS` with that key
 //! - each row of `JOBS` that is not dead has one row in `DUE`, and each dead one has one in `DEAD`
-//! - each row of `PRIORITIES` is the priority of a row of `JOBS`, if that is not 0; if that is not dead, it has a
-//!   row in `URGENT`
+//! - each row of `JOBS` whose priority is not 0 has it in `PRIORITIES`; unless the row is dead, it also has one
+//!   in `URGENT`
 //!
 //! What a later version knows of a job is in tables of its own. So no row has to be written again.
 

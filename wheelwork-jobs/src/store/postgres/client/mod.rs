@@ -1,4 +1,4 @@
-//! Jobs in transactions of users': the same statements, over whatever client runs them.
+//! Jobs in users' transactions: the same statements, over whatever client runs them.
 //!
 //! - `tokio`, `sqlx`, `diesel`: the clients
 
