@@ -22,21 +22,21 @@ const AXIS: f64 = 50.0;
 const BAR: f64 = 15.0;
 const ROW: f64 = 22.0;
 
-/// The first, second and further marks of a rival, for light and for dark pages. Even the last stands out from the
-/// page.
+/// The first, second and further marks of a rival, for light and for dark pages: a hue for each, stronger for this timer.
+/// A plot with one mark for each rival has blue beside grey.
 const OURS_SHADES: [Color; 5] = [
-    ("#0a3069", "#a5d0ff"),
-    ("#0550ae", "#79b8ff"),
-    ("#0969da", "#4493f8"),
-    ("#4f91ec", "#316dca"),
-    ("#7fb0f0", "#2b5ca8"),
+    ("#0969da", "#58a6ff"),
+    ("#bc4c00", "#f0883e"),
+    ("#1a7f37", "#3fb950"),
+    ("#6639ba", "#bc8cff"),
+    ("#0e7c86", "#39c5cf"),
 ];
 const SHADES: [Color; 5] = [
-    ("#32383f", "#d1d7e0"),
-    ("#57606a", "#9ea7b3"),
-    ("#6e7781", "#7d8590"),
-    ("#8c959f", "#656c76"),
-    ("#a5aeb8", "#575e67"),
+    ("#6e7781", "#8b949e"),
+    ("#e0a070", "#b3763f"),
+    ("#8ec99b", "#4c8a57"),
+    ("#b9a3e3", "#8468bd"),
+    ("#86c5cb", "#4a9199"),
 ];
 
 fn shade(rival: &str, mark: usize) -> String {
@@ -266,10 +266,10 @@ impl<'a> Panel<'a> {
         let dots = dots.filter_map(|(i, figure)| Some((i, (*figure)?.median)));
         let dots: Vec<(usize, f64)> = dots.collect();
         let points = dots.iter().map(|(_, figure)| (self.x(*figure), y));
-        picture.line(&shade(row.rival, 1), points);
+        picture.line(&shade(row.rival, 0), points);
         if let Some(control) = row.control {
             let x = self.x(control);
-            picture.line(&shade(row.rival, 1), [(x, y - 8.0), (x, y + 8.0)]);
+            picture.line(&shade(row.rival, 0), [(x, y - 8.0), (x, y + 8.0)]);
         }
         // The first on top: it is the darkest.
         for (i, figure) in dots.iter().rev() {

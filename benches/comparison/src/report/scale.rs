@@ -1,26 +1,22 @@
-//! From a figure to a place on an axis: linear from 0 if the figures are of a size, else
-//! logarithmic, with a place of its own for 0 if there is one.
+//! From a figure to a place on an axis: linear from 0 if the figures are of a size, else logarithmic. There, 0 stands at
+//! the beginning of the axis, without a tick.
 
 /// Beyond this quotient of the greatest and the least, the least would be a hairline.
 const LINEAR_UP_TO: f64 = 20.0;
 /// From here on, ticks are powers of ten only.
 const DECADES_FROM: f64 = 500.0;
-/// Between the place of 0 and the least tick, in decades.
-const ZERO_GAP: f64 = 0.5;
 
 #[derive(Debug, Clone)]
 pub struct Scale {
     pub is_logarithmic: bool,
     /// The first is the beginning of the axis, the last its end.
     pub ticks: Vec<f64>,
-    /// Where a logarithmic scale has its 0.
-    zero: f64,
 }
 
 impl Scale {
     /// `None` without a positive figure.
     pub fn of(figures: impl Iterator<Item = f64>, may_be_linear: bool) -> Option<Self> {
-        let (positive, rest): (Vec<_>, Vec<_>) = figures.partition(|figure| *figure > 0.0);
+        let positive: Vec<_> = figures.filter(|figure| *figure > 0.0).collect();
         let least = positive.iter().copied().reduce(f64::min)?;
         let greatest = positive.iter().copied().reduce(f64::max)?;
         if may_be_linear && greatest / least <= LINEAR_UP_TO {
@@ -35,9 +31,7 @@ impl Scale {
         ticks.truncate(last + 1);
         // A bar to the beginning of the axis would have no length.
         ticks.drain(..ticks.iter().rposition(|tick| *tick <= least * 0.95).unwrap_or(0));
-        let zero = ticks[0].log10() - ZERO_GAP;
-        ticks.splice(0..0, rest.first().map(|_| 0.0));
-        Some(Self { is_logarithmic: true, ticks, zero })
+        Some(Self { is_logarithmic: true, ticks })
     }
 
     /// From 0.
@@ -45,22 +39,19 @@ impl Scale {
         let step = round_up(greatest / 5.0);
         let steps = (greatest / step).ceil() as u32;
         let ticks = (0..=steps).map(|i| step * f64::from(i)).collect();
-        Self { is_logarithmic: false, ticks, zero: 0.0 }
+        Self { is_logarithmic: false, ticks }
     }
 
     /// From 0 at the beginning of the axis to 1 at its end.
     pub fn share(&self, figure: f64) -> f64 {
-        let [least, greatest] =
-            [self.ticks[0], self.ticks[self.ticks.len() - 1]].map(|tick| self.place(tick));
-        (self.place(figure).max(least) - least) / (greatest - least)
+        let [least, greatest] = [self.ticks[0], self.ticks[self.ticks.len() - 1]];
+        let [least, figure, greatest] =
+            [least, figure.max(least), greatest].map(|figure| self.place(figure));
+        (figure - least) / (greatest - least)
     }
 
     fn place(&self, figure: f64) -> f64 {
-        match self.is_logarithmic {
-            false => figure,
-            true if figure <= 0.0 => self.zero,
-            true => figure.log10(),
-        }
+        if self.is_logarithmic { figure.log10() } else { figure }
     }
 }
 
@@ -87,10 +78,9 @@ mod tests {
     }
 
     #[test]
-    fn zero_has_a_place_of_its_own() {
+    fn zero_stands_at_the_beginning_of_a_logarithmic_axis() {
         let scale = Scale::of([0.0, 0.02, 21.0].into_iter(), false).unwrap();
-        assert_eq!(scale.ticks[..3], [0.0, 0.01, 0.1]);
-        assert_eq!([0.0, 100.0].map(|figure| scale.share(figure)), [0.0, 1.0]);
-        assert!(scale.share(0.01) > 0.05);
+        assert_eq!(scale.ticks[..2], [0.01, 0.1]);
+        assert_eq!([0.0, 0.01, 100.0].map(|figure| scale.share(figure)), [0.0, 0.0, 1.0]);
     }
 }
