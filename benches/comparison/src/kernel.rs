@@ -56,15 +56,20 @@ pub fn settle(limit: Duration) {
 pub fn machine(netty: Option<&str>) -> String {
     let read = |path| fs::read_to_string(path).ok();
     let cpu = CpuInfo::current().ok();
-    let rustc = Command::new("rustc").arg("--version").output().ok();
+    let printed = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program).args(arguments).output().ok()?;
+        Some(String::from_utf8_lossy(&output.stdout).into_owned()).filter(|text| !text.is_empty())
+    };
     let clock = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     let lines = [
+        ("commit", printed("git", &["describe", "--always", "--dirty"])),
+        ("date", printed("date", &["+%F"])),
         ("CPU", cpu.as_ref().and_then(|cpu| cpu.model_name(0).map(str::to_owned))),
         ("cores", thread::available_parallelism().ok().map(|cores| cores.to_string())),
         ("memory", Meminfo::current().ok().map(|it| format!("{} kB", it.mem_total / 1024))),
         ("kernel", read("/proc/sys/kernel/osrelease")),
         ("clock", read(clock)),
-        ("rustc", rustc.map(|output| String::from_utf8_lossy(&output.stdout).into_owned())),
+        ("rustc", printed("rustc", &["--version"])),
         ("Netty", netty.map(str::to_owned)),
     ];
     let known = lines.iter().filter_map(|(name, value)| Some((name, value.as_ref()?.trim())));

@@ -97,14 +97,26 @@ impl Run {
     /// A run that leaves something out does not replace the full results.
     fn folder(&self) -> PathBuf {
         let results = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("results");
-        let partial = self.quick || !self.only.is_empty() || !self.rivals.is_empty();
-        if partial { results.join("partial") } else { results }
+        if self.is_partial() { results.join("partial") } else { results }
+    }
+
+    /// The page of figures.
+    fn page(&self) -> PathBuf {
+        let page = if self.is_partial() { "speed.md" } else { "../../docs/speed.md" };
+        self.folder().join(page)
+    }
+
+    fn is_partial(&self) -> bool {
+        self.quick || !self.only.is_empty() || !self.rivals.is_empty()
     }
 
     fn run(&self) -> Result<(), run::Error> {
-        let folder = self.folder();
-        let verdicts =
-            if self.report_only { report::write(&folder)? } else { run::run(self, &folder)? };
+        let (folder, page) = (self.folder(), self.page());
+        let verdicts = if self.report_only {
+            report::write(&folder, &page)?
+        } else {
+            run::run(self, &folder, &page)?
+        };
         verdicts.iter().for_each(|verdict| println!("{}", fit(verdict)));
         println!("\nWritten to {}", folder.display());
         Ok(())

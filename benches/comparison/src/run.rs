@@ -24,7 +24,7 @@ pub enum Error {
 }
 
 /// Returns what the numbers to reach have come to.
-pub fn run(args: &Run, folder: &Path) -> Result<Vec<String>, Error> {
+pub fn run(args: &Run, folder: &Path, page: &Path) -> Result<Vec<String>, Error> {
     let (sizes, rounds) = if args.quick { (&QUICK, 1) } else { (&FULL, args.rounds) };
     let cores = thread::available_parallelism()?.get() as u64;
     let jobs = plan::jobs(sizes, cores, rounds, &args.only, &args.rivals);
@@ -53,7 +53,7 @@ pub fn run(args: &Run, folder: &Path) -> Result<Vec<String>, Error> {
         }
     }
     progress.finish_and_clear();
-    Ok(report::write(folder)?)
+    Ok(report::write(folder, page)?)
 }
 
 /// Each line is flushed: an interrupted run loses nothing.

@@ -9,7 +9,8 @@ use crate::plan;
 use crate::rivals::{self, OURS};
 use itertools::Itertools;
 
-pub fn markdown(results: &Results, verdicts: &[Verdict], plots: &str) -> String {
+/// `plots` are the pictures: those at the beginning, and the others.
+pub fn markdown(results: &Results, verdicts: &[Verdict], plots: [&str; 2]) -> String {
     let goals = verdicts.iter().map(|goal| {
         let judgement = format!("**{}**", goal.judgement);
         let measured = goal.measured.clone().unwrap_or("-".to_owned());
@@ -21,12 +22,14 @@ pub fn markdown(results: &Results, verdicts: &[Verdict], plots: &str) -> String 
         table(&["timer", "what it does not do, or does otherwise"].map(str::to_owned), timers);
     let measured = WORKLOADS.iter().filter(|work| !results.params(&work.name).is_empty());
     let sections = measured.map(|work| section(results, work)).join("");
+    let [first, others] = plots;
     format!(
-        "# Wheelwork beside other timers\n\n## The numbers to reach\n\n{goals}\n\
-         Figures below are medians over the rounds, with the least and the greatest, and the \
+        "# Wheelwork beside other timers\n\n\
+         Figures are medians over the rounds, with the least and the greatest, and the \
          ratio to wheelwork's: above 1x is dearer than wheelwork. The machine is described in \
-         [machine.md](machine.md), the workloads in [the harness](../comparison/README.md).\n\n\
-         ## The timers\n\n{timers}{sections}\n## Plots\n{plots}"
+         [machine.md](machine.md), the workloads in [the harness](../comparison/README.md).\n\
+         {first}{sections}\n## The timers\n\n{timers}\n## Other plots\n{others}\n\
+         ## The numbers to reach\n\n{goals}"
     )
 }
 
@@ -96,7 +99,7 @@ fn cell(results: &Results, work: &str, param: &str, metric: &str, rival: &str) -
     if remarks.is_empty() { text } else { text + " †" }
 }
 
-fn table(header: &[String], rows: impl Iterator<Item = Vec<String>>) -> String {
+pub fn table(header: &[String], rows: impl Iterator<Item = Vec<String>>) -> String {
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
     let rule = format!("|{}\n", "---|".repeat(header.len()));
     line(header) + &rule + &rows.map(|row| line(&row)).collect::<String>()
@@ -146,7 +149,7 @@ mod tests {
     #[test]
     fn the_table_has_goals_figures_controls_and_failures() {
         let results = Results::fixture();
-        let text = markdown(&results, &Verdict::all(&results), "");
+        let text = markdown(&results, &Verdict::all(&results), ["", ""]);
         for expected in [
             "| at least 2x | 3.00x | **reached** |",
             "| netty-best | **63** (60 to 66) 3.0x | **60** 2.0x |\n",
