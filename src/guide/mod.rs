@@ -1,93 +1,93 @@
-//! The guide: a chapter for each task. Most end with a whole small program.
+//! The guide: a chapter for each task, in reading order. Most end with a whole small program.
 //!
 //! | to do this | read |
 //! |---|---|
-//! | answer each request in time, or give up | [request deadlines](request_deadlines) |
-//! | close connections that are silent | [idle connections](idle_connections) |
+//! | answer each request in time, or give up | [Request deadlines](request_deadlines) |
+//! | close connections that are silent | [Idle connections](idle_connections) |
 //! | ping WebSocket clients | [WebSocket pings](websocket_pings) |
-//! | expire the entries of a map or cache | [expiring maps](expiring_maps) |
 //! | limit what an HTTP server waits for | [HTTP servers](http_servers) |
-//! | repeat something, or try it again | [periodic work](periodic_work) |
-//! | sleep and limit futures | [async programs](async_programs) |
-//! | wait in a library | [in a library](in_a_library) |
-//! | test code with timeouts | [tests with virtual time](virtual_time) |
-//! | shut down, and resume after a restart | [shutdown and restart](shutdown) |
-//! | notice what is stuck | [a watchdog](a_watchdog) |
-//! | know what a suspend or a stall does | [suspends and stalls](suspends) |
-//! | set the tick and the buckets | [sizing] |
-//! | know what the timer does | [monitoring](watching) |
-//! | pick a structure | [choosing a wheel](choosing_a_wheel) |
-//! | drive timeouts from your own event loop | [your own loop](own_loop) |
-//! | survive a crash | [jobs that survive a crash](jobs) |
-//! | port Java code | [from Netty's timer](from_netty), [from `ScheduledThreadPoolExecutor`](from_scheduled_executor) |
-//! | port async code | [from `tokio::time`](from_tokio) |
+//! | repeat something, or try it again | [Periodic work](periodic_work) |
+//! | expire the entries of a map or cache | [Expiring maps](expiring_maps) |
+//! | sleep and limit futures | [Async programs](async_programs) |
+//! | wait in a library | [In a library](in_a_library) |
+//! | test code with timeouts | [Tests on virtual time](virtual_time) |
+//! | set the tick, the buckets, the executor and the limit | [Sizing](sizing) |
+//! | know what the timer does, and hear of trouble | [Monitoring](watching) |
+//! | shut down, and resume after a restart | [Shutdown and restart](shutdown) |
+//! | notice what is stuck | [A watchdog](a_watchdog) |
+//! | know what a suspend or a stall does | [Suspends and stalls](suspends) |
+//! | know which systems were tested | [Systems](systems) |
+//! | drive timeouts from your own event loop | [Your own loop](own_loop) |
+//! | pick a structure | [Choosing a wheel](choosing_a_wheel) |
+//! | port code that uses Netty's `HashedWheelTimer` | [From Netty](from_netty) |
+//! | port code that uses Java's `ScheduledThreadPoolExecutor` | [From a scheduled executor](from_scheduled_executor) |
+//! | port code that uses `tokio::time` | [From tokio](from_tokio) |
+//! | compare it with other timers | [How fast it is](speed) |
+//! | know why it is built as it is | [Design notes](design) |
+//! | run work that a crash must not lose | [Jobs that survive a crash](jobs) |
 //!
-//! The [crate's page](crate) lists the guarantees and the limits. These modules exist only in the
-//! documentation.
+//! The [crate's page](crate) lists the guarantees and the limits. These modules exist only in the documentation.
 
-#[doc = include_str!("request_deadlines.md")]
-pub mod request_deadlines {}
+/// Makes a module of each chapter, whose page ends with links to the chapters beside it. The text is in the file of the
+/// chapter's name, in this folder or in the one that is named. Attributes of a chapter come after its text.
+///
+/// `.ci/names` compares this order and these titles with the table above and with the files.
+macro_rules! chapters {
+    (@ [$($previous:tt)*]) => {};
+    (@ [$($previous:ident $previous_title:literal)?]
+        $(#[$after:meta])* $name:ident: $title:literal $(in $folder:literal)?; $($rest:tt)*) => {
+        #[doc = include_str!(concat!($($folder,)? stringify!($name), ".md"))]
+        $(#[$after])*
+        #[doc = concat!(
+            "\n\n---\n\n",
+            $("Previous: [", $previous_title, "](crate::guide::", stringify!($previous), ") · ",)?
+            "[The guide](crate::guide)", next!($($rest)*),
+        )]
+        pub mod $name {}
 
-#[doc = include_str!("idle_connections.md")]
-pub mod idle_connections {}
+        chapters!(@ [$name $title] $($rest)*);
+    };
+    ($($chapters:tt)*) => { chapters!(@ [] $($chapters)*); };
+}
 
-#[doc = include_str!("websocket_pings.md")]
-pub mod websocket_pings {}
+macro_rules! next {
+    () => {
+        ""
+    };
+    ($(#[$after:meta])* $name:ident: $title:literal $($rest:tt)*) => {
+        concat!(" · Next: [", $title, "](crate::guide::", stringify!($name), ")")
+    };
+}
 
-#[doc = include_str!("expiring_maps.md")]
-pub mod expiring_maps {}
-
-#[doc = include_str!("http_servers.md")]
-pub mod http_servers {}
-
-#[doc = include_str!("periodic_work.md")]
-pub mod periodic_work {}
-
-#[doc = include_str!("async_programs.md")]
-pub mod async_programs {}
-
-#[doc = include_str!("in_a_library.md")]
-pub mod in_a_library {}
-
-#[doc = include_str!("virtual_time.md")]
-pub mod virtual_time {}
-
-#[doc = include_str!("shutdown.md")]
-pub mod shutdown {}
-
-#[doc = include_str!("a_watchdog.md")]
-pub mod a_watchdog {}
-
-#[doc = include_str!("suspends.md")]
-pub mod suspends {}
-
-#[doc = include_str!("sizing.md")]
-pub mod sizing {}
-
-#[doc = include_str!("watching.md")]
-pub mod watching {}
-
-#[doc = include_str!("choosing_a_wheel.md")]
-#[doc = ""]
-#[doc = "<div style=\"overflow-x:auto\">"]
-#[doc = include_str!("../../docs/wheel-hashed.svg")]
-#[doc = include_str!("../../docs/wheel-hierarchical.svg")]
-#[doc = include_str!("../../docs/wheel-linux-classic.svg")]
-#[doc = include_str!("../../docs/wheel-linux.svg")]
-#[doc = "</div>"]
-pub mod choosing_a_wheel {}
-
-#[doc = include_str!("own_loop.md")]
-pub mod own_loop {}
-
-#[doc = include_str!("jobs.md")]
-pub mod jobs {}
-
-#[doc = include_str!("from_netty.md")]
-pub mod from_netty {}
-
-#[doc = include_str!("from_scheduled_executor.md")]
-pub mod from_scheduled_executor {}
-
-#[doc = include_str!("from_tokio.md")]
-pub mod from_tokio {}
+chapters! {
+    request_deadlines: "Request deadlines";
+    idle_connections: "Idle connections";
+    websocket_pings: "WebSocket pings";
+    http_servers: "HTTP servers";
+    periodic_work: "Periodic work";
+    expiring_maps: "Expiring maps";
+    async_programs: "Async programs";
+    in_a_library: "In a library";
+    virtual_time: "Tests on virtual time";
+    sizing: "Sizing";
+    watching: "Monitoring";
+    shutdown: "Shutdown and restart";
+    a_watchdog: "A watchdog";
+    suspends: "Suspends and stalls";
+    systems: "Systems" in "../../docs/";
+    own_loop: "Your own loop";
+    #[doc = "\n\n<div style=\"overflow-x:auto\">"]
+    #[doc = include_str!("../../docs/wheel-hashed.svg")]
+    #[doc = include_str!("../../docs/wheel-hierarchical.svg")]
+    #[doc = include_str!("../../docs/wheel-linux-classic.svg")]
+    #[doc = include_str!("../../docs/wheel-linux.svg")]
+    #[doc = include_str!("../../docs/wheel-simple.svg")]
+    #[doc = "</div>"]
+    choosing_a_wheel: "Choosing a wheel";
+    from_netty: "From Netty";
+    from_scheduled_executor: "From a scheduled executor";
+    from_tokio: "From tokio";
+    speed: "How fast it is" in "../../docs/";
+    design: "Design notes" in "../../docs/";
+    jobs: "Jobs that survive a crash";
+}
