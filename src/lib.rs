@@ -6,6 +6,8 @@
 //! serves them all and sleeps while nothing is due. It is modelled on Netty's class of the same
 //! name and needs no async runtime.
 //!
+//! A timeout runs a closure. Push it back while there is traffic, or cancel it:
+//!
 //! ```
 //! use std::{sync::mpsc, time::Duration};
 //! use wheelwork::HashedWheelTimer;
@@ -21,73 +23,115 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The [guide] has a chapter for each task: [request deadlines](guide::request_deadlines), [idle
-//! connections](guide::idle_connections), [WebSocket pings](guide::websocket_pings), [HTTP
-//! servers](guide::http_servers), [periodic work](guide::periodic_work), [expiring maps](guide::expiring_maps), [async
-//! programs](guide::async_programs), [libraries](guide::in_a_library), [tests](guide::virtual_time),
-//! [shutdown](guide::shutdown), [a watchdog](guide::a_watchdog), [suspends](guide::suspends), [sizing](guide::sizing),
-//! [monitoring](guide::watching), [the wheels](guide::choosing_a_wheel), [your own loop](guide::own_loop), [jobs that
-//! survive a crash](guide::jobs), and how to port code from [Netty](guide::from_netty),
-//! [`ScheduledThreadPoolExecutor`](guide::from_scheduled_executor) and [tokio](guide::from_tokio).
+//! In async code, limit a future. Any runtime will do, because the timer wakes the task:
 //!
-//! # The path of a timeout
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), wheelwork::BuildError> {
+//! use std::time::Duration;
+//! use wheelwork::{HashedWheelTimer, future::TimeoutError};
 //!
-//! <div style="overflow-x:auto">
-#![doc = include_str!("../docs/walk.svg")]
-//! </div>
+//! let timer = HashedWheelTimer::new()?;
+//! let request = async { timer.sleep(Duration::from_secs(60)).await };
+//! let answer = timer.timeout(Duration::from_millis(200), request).await;
+//! assert_eq!(answer, Err(TimeoutError::Elapsed));
+//! # Ok(())
+//! # }
+//! ```
 //!
-//! # Beside other timers
+//! With very many connections, use the idle manager, because a read costs it one store instead of a reschedule:
 //!
-//! How late a heartbeat of 5 ms is while 16 other threads schedule and cancel:
+//! ```
+//! use std::time::Duration;
+//! use wheelwork::HashedWheelTimer;
+//! use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
 //!
-//! <div style="overflow-x:auto">
-#![doc = include_str!("../benches/results/headline.svg")]
-//! </div>
+//! let timer = HashedWheelTimer::new()?;
+//! let idle = IdleTimeouts::new(&timer, |connection: &mut u64, event| {
+//!     println!("close {connection}, silent for {:?}", event.silent_for);
+//!     Answer::StopWatching
+//! });
+//! let policy = IdlePolicy::new().reader(Duration::from_secs(60));
+//! let watch = idle.watch(7, &policy)?;
+//! watch.record_read(); // after each read
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! **Know this first**: one thread, the worker, runs all tasks, in ticks of 100 ms unless you [choose another
+//! length](timer::Builder::tick_duration). So a timeout is up to a tick late, and a task that blocks delays all others.
+//! Let tasks only send, wake or close, or give the timer an [`Executor`](executor::Executor).
+//!
+//! The [guide] has a chapter for each task, from [request deadlines](guide::request_deadlines) to [porting from
+//! Netty](guide::from_netty) and [tokio](guide::from_tokio).
+//!
+//! # Modules and types
+//!
+//! - [`guide`] has a chapter for each task.
+//! - [`idle`] watches connections and reports the silent ones.
+//! - [`watchdog`] reports a task, a runtime or a shard that is stuck.
+//! - [`future`] has sleeps, limits, intervals and delay queues for async programs, on any executor.
+//! - [`global`] is the timer of the process, for libraries.
+//! - [`executor`] runs tasks on other threads.
+//! - [`Period`] repeats a task. [`task`] has tasks of your own types, which can also run again.
+//! - [`ManualClock`] tests timeouts without sleeping.
+//! - [`metrics`] counts events, and measures lateness.
+//! - [`timer`] has the builder, and the kinds of wheels to choose from. [`wheel`] has the structures alone, for your
+//!   own event loop, and [`LocalTimer`](wheel::LocalTimer) has sleeps for the tasks of one thread.
 //!
 //! # Guarantees
 //!
-//! 1. **Nothing is lost.** Every accepted timeout ends in exactly one way: its task runs, it is
-//!    cancelled, or [`stop`](HashedWheelTimer::stop) returns it. A refused timeout gives its task back
-//!    inside the error. [`pending_timeouts`](HashedWheelTimer::pending_timeouts) reflects every call that has returned.
-//! 2. **Never early**, measured by [`std::time::Instant`]. A timeout fires within one tick of its deadline, plus the
-//!    scheduling delay of the system and the tasks that run before it. (If the system computes `Instant` from the
-//!    processor's counter, delays are measured with that counter. If the counter loses time while the process runs, a
-//!    thread can compute deadlines that are early by the lost time. This usually ends about 30 µs later, when the
-//!    thread reads `Instant` next. If it finds the loss, the process stops using the counter.)
-//! 3. **A flood does not delay other timeouts.** The worker takes no lock that a thread holds while it schedules or
-//!    cancels. It waits for a thread only during that thread's push to a queue, which takes a few instructions, unless
-//!    the system interrupts the thread there. New timeouts wait in a chunk of their thread until shortly before they
-//!    are due. In each pass the worker expires all that are due, and then files at most about 100,000 others in the
-//!    wheel. Filing pauses as soon as a timeout is due. Cancelled timeouts do not count towards this. The worker
-//!    searches for the entries of ended timeouts in slices of a few milliseconds, and checks between two slices
-//!    whether it must stop.
-//! 4. **Memory is proportional to the live timeouts.** A cancel frees its task immediately. If the timeout was in the
-//!    wheel already, it leaves eight bytes there (sixteen on a wheel with levels that cascade), which are swept out
-//!    when they outnumber the live timeouts. The memory of a burst is freed within about a second, but a timeout that
-//!    outlives it, or a handle that is kept, can keep 2.6 KB, and a handle about 3 KB after its timer has ended. A
-//!    thread uses about 3 KB for each timer that it has used. This is freed when the thread ends or, if the timer has
-//!    ended, when the thread first uses another timer.
-//! 5. **No task can hurt another.** Panics of tasks are caught and counted. On the worker, panics of an executor, a
-//!    callback, a [`Clock`](time::Clock) or a logger are caught too. (If the clock panics after a run, while the next
-//!    delay is computed, the timeout is cancelled.) If the worker dies anyway, the timer is stopped. A job that the
-//!    executor refuses is not lost: [`OnRefusal`](executor::OnRefusal) decides what happens to it.
-//! 6. **The worker hardly wakes up while nothing is due**, and not at all while nothing is pending. Ticks in which
-//!    nothing is due cost nothing. Threads that schedule wake the worker at most once per tick. (A thread that is
-//!    interrupted just before it wakes the worker may wake it once more.) Timeouts that were cancelled or pushed back
-//!    before the worker went to sleep wake it at most once per second. (If one is cancelled or pushed back while the
-//!    worker sleeps until its deadline, that sleep still ends once.) To free memory, it wakes up at most once per
-//!    second.
-//! 7. **After a stall**, due timeouts run in tick order. Timeouts that one thread scheduled for one tick run in the
-//!    order in which it scheduled them. A timeout that is overdue when it is scheduled, or rescheduled, counts as due
-//!    in the next tick. The cost is proportional to the due timeouts plus the wheel's size. If the missed runs of a
-//!    periodic timeout take longer than a tick, all other due timeouts run first.
+//! 1. **Nothing is lost.** Every accepted timeout ends in exactly one way: its task runs, it is cancelled, or
+//!    [`stop`](HashedWheelTimer::stop) returns it.
+//!    - A refused timeout gives its task back inside the error.
+//!    - [`pending_timeouts`](HashedWheelTimer::pending_timeouts) reflects every call that has returned.
+//! 2. **No timeout is early**, measured by [`std::time::Instant`], and each fires within one tick of its deadline, plus
+//!    the scheduling delay of the system and the tasks that run before it.
+//!    - If the system computes `Instant` from the processor's counter, delays are measured with that counter.
+//!    - If the counter loses time while the process runs, a thread can compute deadlines that are early by the lost
+//!      time. This usually ends about 30 µs later, when the thread reads `Instant` next: if it finds the loss, the
+//!      process stops using the counter.
+//! 3. **A flood does not delay other timeouts**, because the worker takes no lock that a thread holds while it
+//!    schedules or cancels.
+//!    - The worker waits for a thread only during that thread's push to a queue. This takes a few instructions, unless
+//!      the system interrupts the thread there.
+//!    - New timeouts wait in a chunk of their thread until shortly before they are due.
+//!    - A pass of the worker expires all that are due, and then files at most about 100,000 others in the wheel.
+//!      Cancelled ones do not count. Filing pauses as soon as a timeout is due.
+//!    - The worker searches for the entries of ended timeouts in slices of a few milliseconds, and checks between two
+//!      slices whether it must stop.
+//! 4. **Memory is proportional to the live timeouts.** A cancel frees its task immediately.
+//!    - If a cancelled timeout was in the wheel already, it leaves eight bytes there (sixteen on a wheel with levels
+//!      that cascade), which are swept out when they outnumber the live timeouts.
+//!    - The memory of a burst is freed within about a second, but a timeout that outlives it, or a handle that is
+//!      kept, can keep 2.6 KB.
+//!    - A handle that is kept after its timer has ended keeps about 3 KB.
+//!    - A thread uses about 3 KB for each timer that it has used. This is freed when the thread ends or, if the timer
+//!      has ended, when the thread first uses another timer.
+//! 5. **No task can hurt another.** Panics of tasks are caught and counted.
+//!    - On the worker, panics of an executor, a callback, a [`Clock`](time::Clock) or a logger are caught too.
+//!    - If the clock panics after a run, while the next delay is computed, the timeout is cancelled.
+//!    - If the worker dies anyway, the timer is stopped.
+//!    - A job that the executor refuses is not lost: [`OnRefusal`](executor::OnRefusal) decides what happens to it.
+//! 6. **The worker hardly wakes up while nothing is due**, and not at all while nothing is pending.
+//!    - Ticks in which nothing is due cost nothing.
+//!    - Threads that schedule wake the worker at most once per tick. A thread that is interrupted just before it wakes
+//!      the worker may wake it once more.
+//!    - Timeouts that were cancelled or pushed back before the worker went to sleep wake it at most once per second. If
+//!      one is cancelled or pushed back while the worker sleeps until its deadline, that sleep still ends once.
+//!    - To free memory, the worker wakes up at most once per second.
+//! 7. **After a stall, due timeouts run in tick order**, and those that one thread scheduled for one tick run in the
+//!    order in which it scheduled them.
+//!    - A timeout that is overdue when it is scheduled, or rescheduled, counts as due in the next tick.
+//!    - The cost is proportional to the due timeouts plus the wheel's size.
+//!    - If the missed runs of a periodic timeout take longer than a tick, all other due timeouts run first.
 //! 8. **A far timeout never delays a near one** in the same bucket.
-//! 9. **No call blocks** unless its documentation says what it waits for.
-//!    [`stop`](HashedWheelTimer::stop) waits for the task that runs on the worker at that moment, and for
-//!    the end of the worker's thread. [`stop_timeout`](HashedWheelTimer::stop_timeout) never waits longer
-//!    than its limit, and then names the task that keeps the worker busy. A stop inside a task on the worker, or
-//!    in a forked child, is an error. [`build`](timer::Builder::build) fails if the
-//!    thread cannot start. No destructor waits for a task.
+//! 9. **No call blocks** unless its documentation says what it waits for, and no destructor waits for a task.
+//!    - [`stop`](HashedWheelTimer::stop) waits for the task that runs on the worker at that moment, and for the end of
+//!      the worker's thread.
+//!    - [`stop_timeout`](HashedWheelTimer::stop_timeout) never waits longer than its limit, and then names the task
+//!      that keeps the worker busy.
+//!    - A stop inside a task on the worker, or in a forked child, is an error.
+//!    - [`build`](timer::Builder::build) fails if the thread cannot start.
 //! 10. **Extremes work**: [`Duration::ZERO`](std::time::Duration::ZERO) means the next tick,
 //!     [`Duration::MAX`](std::time::Duration::MAX) means never, and a wheel can have one bucket.
 //!
@@ -101,11 +145,6 @@
 //! - Tasks run on the worker unless you configure an [`Executor`](executor::Executor). A slow task on the worker
 //!   delays the others.
 //! - Two timeouts of different threads that are due in the same tick run in no particular order.
-//!
-//! # Systems
-//!
-//! All tests pass on Linux. [Systems](guide::systems) lists what was tested elsewhere, and [suspends and
-//! stalls](guide::suspends) what differs in clocks and sleeps.
 //!
 //! # In async code
 //!
@@ -128,20 +167,6 @@
 //! task on the worker must not block, because all others wait for it. A task on a tokio runtime must not
 //! block either, unless it runs on the blocking pool.
 //!
-//! # Modules and types
-//!
-//! - [`guide`] has a chapter for each task.
-//! - [`idle`] watches connections and reports the silent ones. It costs one store per read or write.
-//! - [`watchdog`] reports a task, a runtime or a shard that is stuck.
-//! - [`future`] has sleeps, limits, intervals and delay queues for async programs, on any executor.
-//! - [`global`] is the timer of the process, for libraries.
-//! - [`executor`] runs tasks on other threads.
-//! - [`Period`] repeats a task. [`task`] has tasks of your own types, which can also run again.
-//! - [`ManualClock`] tests timeouts without sleeping.
-//! - [`metrics`] counts events, and measures lateness.
-//! - [`timer`] has the builder, and the kinds of wheels to choose from. [`wheel`] has the structures alone, for your
-//!   own event loop, and [`LocalTimer`](wheel::LocalTimer) has sleeps for the tasks of one thread.
-//!
 //! # Features
 //!
 //! None is on by default.
@@ -149,8 +174,8 @@
 //! - `log` warns through the [log](https://docs.rs/log) facade, target `wheelwork`. It warns of panics, refused jobs
 //!   and timeouts, a backlog, timeouts that run ten ticks late (at least 100 ms), a last handle whose drop cancels
 //!   timeouts, and more than 64 live timers. Refusals, backlogs and lateness are summed up, at most once per second.
-//! - `metrics` adds [`publish_metrics`](HashedWheelTimer) to a timer and to an idle manager: counters and
-//!   lateness in the [metrics](https://docs.rs/metrics) facade, for Prometheus and others.
+//! - `metrics` adds [`publish_metrics`](HashedWheelTimer#method.publish_metrics) to a timer and to an idle manager:
+//!   counters and lateness in the [metrics](https://docs.rs/metrics) facade, for Prometheus and others.
 //! - `rayon` and `tokio` add their executors. `tokio` and `futures-io` add async streams with idle timeouts
 //!   to [`idle`].
 //! - `tracing` sends the same warnings as [tracing](https://docs.rs/tracing) events. The field `timer` has
@@ -164,6 +189,28 @@
 //! - `boottime` adds `time::BoottimeClock`, for Linux: a clock that also runs while the machine is suspended.
 //! - `hyper` makes a [`HashedWheelTimer`] the timer of hyper's servers and clients. `tonic` lets tonic's own server
 //!   take an [`IdleStream`](idle::IdleStream).
+//!
+//! # How it works
+//!
+//! The path of a timeout, from the call to its task. The [design notes](guide::design) explain it:
+//!
+//! <div style="overflow-x:auto">
+#![doc = include_str!("../docs/walk.svg")]
+//! </div>
+//!
+//! # Beside other timers
+//!
+//! How late a heartbeat of 5 ms is while 16 other threads schedule and cancel. [How fast it is](guide::speed) has all
+//! figures, also those where others win:
+//!
+//! <div style="overflow-x:auto">
+#![doc = include_str!("../benches/results/headline.svg")]
+//! </div>
+//!
+//! # Systems
+//!
+//! All tests pass on Linux, x86-64. [Systems](guide::systems) lists what was tested elsewhere, and [suspends and
+//! stalls](guide::suspends) what differs in clocks and sleeps.
 #![deny(unsafe_code)]
 #![warn(missing_docs, missing_debug_implementations, unreachable_pub)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

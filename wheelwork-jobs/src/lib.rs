@@ -30,17 +30,11 @@
 //! # }
 //! ```
 //!
-//! # Guarantees
+//! A job whose [`schedule`](Jobs::schedule) has returned is durable, and runs at least once, never before its due time by
+//! the database's clock. Work in the transaction of [`Job::complete_in`] is done exactly once. The
+//! [design](design#guarantees) lists all guarantees, and explains how they are kept.
 //!
-//! 1. A job whose [`schedule`](Jobs::schedule) has returned is durable, and runs at least once.
-//! 2. Work in the transaction of [`Job::complete_in`] is done exactly once. Without its commit, the job is not done.
-//! 3. No handler is called before the due time, by the database's clock.
-//! 4. A node that lives keeps its jobs, however slow they are. The jobs of a dead node run at most the
-//!    [liveness](JobsBuilder::liveness) late, plus the time to claim them.
-//! 5. A node holds only the jobs of its [window](JobsBuilder::window), and sends one query every third of the
-//!    liveness while nothing is near.
-//!
-//! The [guide] says when to use it, what a job can do, and how to run it. The [design] says how the guarantees are kept.
+//! The [guide] tells when to use the crate, what a job can do, and how to run it.
 //!
 //! # The main types
 //!
