@@ -6,7 +6,7 @@
 //! | close connections that are silent | [Idle connections](idle_connections) |
 //! | ping WebSocket clients | [WebSocket pings](websocket_pings) |
 //! | limit what an HTTP server waits for | [HTTP servers](http_servers) |
-//! | repeat something, or try it again | [Periodic work](periodic_work) |
+//! | repeat something, try it again, or wait until events stop | [Periodic work](periodic_work) |
 //! | expire the entries of a map or cache | [Expiring maps](expiring_maps) |
 //! | sleep and limit futures | [Async programs](async_programs) |
 //! | wait in a library | [In a library](in_a_library) |

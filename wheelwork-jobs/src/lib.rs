@@ -106,7 +106,7 @@ pub use redb;
 pub use tokio_postgres;
 
 /// When to use it, what a job can do, how it scales, and how to run it. Exists only in the documentation.
-#[cfg(doc)]
+#[cfg(any(doc, all(doctest, feature = "cron", feature = "postgres", feature = "redb")))]
 #[doc = include_str!("../docs/guide.md")]
 pub mod guide {}
 
