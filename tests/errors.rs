@@ -74,7 +74,7 @@ fn a_question_mark_boxes_the_error_of_any_task() {
     let (timer, _clock) = manual();
     assert!(schedules(&timer).is_ok() && watches(&timer).is_ok());
     let text = |result: Result<(), BoxedError>| result.unwrap_err().to_string();
-    assert_eq!(text(repeats(&timer)), "the period is zero: expected a longer one");
+    assert_eq!(text(repeats(&timer)), "the period must be greater than zero");
     timer.stop().unwrap();
     let stopped = "the timer is stopped";
     assert_eq!([text(schedules(&timer)), text(watches(&timer))], [stopped; 2]);

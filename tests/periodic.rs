@@ -169,7 +169,7 @@ fn a_period_of_zero_is_an_error_with_the_task() {
     let record = runs.clone();
     let error = timer.new_periodic(move || record.push(1), Period::fixed_rate(ms(0))).unwrap_err();
     assert!(matches!(error.reason(), RefusalReason::ZeroPeriod));
-    assert_eq!(error.to_string(), "the period is zero: expected a longer one");
+    assert_eq!(error.to_string(), "the period must be greater than zero");
     error.into_task()();
     assert_eq!(runs.len(), 1);
 }

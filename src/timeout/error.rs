@@ -68,7 +68,7 @@ pub enum RefusalReason {
         limit: usize,
     },
     /// The period of a periodic timeout is zero.
-    #[error("the period is zero: expected a longer one")]
+    #[error("the period must be greater than zero")]
     ZeroPeriod,
 }
 

@@ -59,10 +59,10 @@ pub struct Ticks {
 /// use wheelwork::wheel::Ticks;
 ///
 /// let refused = Ticks::new(Duration::ZERO, Instant::now()).unwrap_err();
-/// assert_eq!(refused.to_string(), "the duration is zero: expected a longer one");
+/// assert_eq!(refused.to_string(), "the duration must be greater than zero");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the duration is zero: expected a longer one")]
+#[error("the duration must be greater than zero")]
 #[non_exhaustive]
 pub struct ZeroDurationError;
 

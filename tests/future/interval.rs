@@ -143,7 +143,7 @@ fn a_period_of_zero_is_an_error() {
     let (timer, _clock) = manual();
     let at = timer.interval_at(timer.now(), Period::fixed_delay(Duration::ZERO));
     for error in [timer.interval(Duration::ZERO), at].map(Result::unwrap_err) {
-        assert_eq!(error.to_string(), "the duration is zero: expected a longer one");
+        assert_eq!(error.to_string(), "the duration must be greater than zero");
     }
 }
 

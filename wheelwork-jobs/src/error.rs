@@ -19,7 +19,7 @@ pub enum ScheduleError {
         job: Box<NewJob>,
     },
     /// This very job is stored: it was scheduled before, and has not ended. Nothing was changed.
-    #[error("job {} is stored already: expected a new one", .job.id())]
+    #[error("job {} is already stored", .job.id())]
     AlreadyStored {
         /// The job.
         job: Box<NewJob>,
@@ -35,7 +35,7 @@ pub enum ScheduleError {
         job: Box<NewJob>,
     },
     /// A member of its group was not stored by the same call.
-    #[error("job {} waits for {member}, which was refused: expected its members to be stored", .job.id())]
+    #[error("job {} waits for {member}, which was refused", .job.id())]
     MemberRefused {
         /// The refused job.
         job: Box<NewJob>,
@@ -43,7 +43,7 @@ pub enum ScheduleError {
         member: JobId,
     },
     /// This `Jobs` is stopped.
-    #[error("the jobs are stopped: expected running ones")]
+    #[error("the jobs are stopped")]
     Stopped {
         /// The refused job.
         job: Box<NewJob>,
@@ -101,7 +101,7 @@ impl ScheduleError {
 #[non_exhaustive]
 pub enum CompleteError {
     /// It was cancelled, rescheduled or taken over.
-    #[error("job {id} is not claimed by this run any more: expected its epoch to be the same")]
+    #[error("job {id} is no longer claimed by this run")]
     Lost {
         /// The job.
         id: JobId,
@@ -131,7 +131,7 @@ pub enum ResultError {
 #[non_exhaustive]
 pub enum OpenError {
     /// Two handlers have one kind.
-    #[error("two handlers for the kind {kind:?}: expected one")]
+    #[error("two handlers for the kind {kind:?}")]
     TwoHandlers {
         /// The kind.
         kind: String,
@@ -163,7 +163,7 @@ pub enum OpenError {
         liveness: Duration,
     },
     /// The tables are missing, and were not to be created.
-    #[error("no tables of jobs: expected a store in which jobs were scheduled before")]
+    #[error("the store has no tables for jobs")]
     NoTables,
     /// The tables have an older version, and were not to be changed.
     #[error(
@@ -188,7 +188,7 @@ pub enum OpenError {
         known: u32,
     },
     /// `open` was called outside a tokio runtime.
-    #[error("no tokio runtime: expected `open` to be called in one, which runs the handlers")]
+    #[error("no tokio runtime: call `open` in the one that is to run the handlers")]
     NoRuntime,
     /// The timer did not start.
     #[error(transparent)]
@@ -206,7 +206,7 @@ pub enum OpenError {
 #[non_exhaustive]
 pub enum StopError {
     /// They were stopped before.
-    #[error("the jobs are stopped already: expected running ones")]
+    #[error("the jobs are already stopped")]
     Stopped,
     /// They have died, as [`Jobs::health`](crate::Jobs::health) says.
     #[error("the jobs have died: {reason}")]

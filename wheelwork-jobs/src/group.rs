@@ -72,7 +72,7 @@ pub enum GroupError {
         job: Box<NewJob>,
     },
     /// A member is periodic.
-    #[error("the member {member} is periodic, so it does not end: expected jobs that end")]
+    #[error("the member {member} is periodic, so it never ends")]
     Periodic {
         /// The member.
         member: JobId,

@@ -57,7 +57,7 @@ impl fmt::Debug for JobId {
 
 /// A text that is no [`JobId`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no job id: expected a UUID")]
+#[error("{0:?} is not a job id: expected a UUID")]
 pub struct NoJobId(String);
 
 impl FromStr for JobId {

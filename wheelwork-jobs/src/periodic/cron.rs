@@ -60,15 +60,13 @@ pub struct Periodic {
 #[non_exhaustive]
 pub enum PeriodicError {
     /// Nothing says which periodic job it is.
-    #[error("a periodic job of the kind {kind:?} without a key: expected one, which is its name")]
+    #[error("a periodic job of the kind {kind:?} needs a key, which is its name")]
     NoKey {
         /// The kind.
         kind: String,
     },
     /// The last job of a [`Group`](crate::Group) runs once.
-    #[error(
-        "a periodic job of the kind {kind:?} that waits for a group: expected one that waits for none"
-    )]
+    #[error("a periodic job of the kind {kind:?} cannot wait for a group")]
     Group {
         /// The kind.
         kind: String,

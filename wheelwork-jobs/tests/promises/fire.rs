@@ -171,10 +171,7 @@ async fn the_same_new_job_is_not_stored_twice(store: impl Shared) {
     assert_eq!(jobs.schedule(job.clone()).await.unwrap(), job.id());
     let again = jobs.schedule(job.clone()).await.unwrap_err();
     assert!(matches!(again, ScheduleError::AlreadyStored { .. }), "{again}");
-    assert_eq!(
-        again.to_string(),
-        format!("job {} is stored already: expected a new one", job.id())
-    );
+    assert_eq!(again.to_string(), format!("job {} is already stored", job.id()));
     assert_eq!(again.into_job(), job);
     let keyed = NewJob::new("once", &()).unwrap().key("k");
     jobs.schedule(keyed.clone()).await.unwrap();

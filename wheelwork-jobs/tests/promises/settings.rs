@@ -21,7 +21,7 @@ async fn refusal(set: impl FnOnce(JobsBuilder<Redb>) -> JobsBuilder<Redb>) -> St
 #[tokio::test]
 async fn settings_that_cannot_work_are_refused() {
     let twice = refusal(|b| b.handle("n", handle).handle("n", handle)).await;
-    assert_eq!(twice, "two handlers for the kind \"n\": expected one");
+    assert_eq!(twice, "two handlers for the kind \"n\"");
     let none = refusal(|b| b.handle(Kind::new("n").concurrency(0), handle)).await;
     assert_eq!(none, "a concurrency of 0 for the kind \"n\": expected at least 1");
     let nul = refusal(|b| b.handle("n\0", handle)).await;

@@ -84,7 +84,7 @@ fn the_command_line_goes_before_the_environment() {
 fn wrong_arguments_end_with_2() {
     assert!(refusal(2, &["list"]).contains("--store <FILE>"));
     let text = refusal(2, &["--store", "x", "show", "17"]);
-    assert!(text.contains("\"17\" is no job id: expected a UUID"), "{text}");
+    assert!(text.contains("\"17\" is not a job id: expected a UUID"), "{text}");
     assert!(refusal(2, &["--store", "x", "--postgres", "y", "list"]).contains("two stores"));
     assert!(refusal(2, &["--store", "x", "list", "--postgres", "y"]).contains("two stores"));
     refusal(2, &["--store", "x", "cancel"]);

@@ -35,7 +35,7 @@ pub(crate) struct StoreArgs {
     #[command(flatten)]
     pub(crate) place: Place,
 
-    /// What the names of the tables in PostgreSQL have before `wheelwork_`
+    /// Prefix of the tables in PostgreSQL, before `wheelwork_`
     #[arg(long, env = "WHEELWORK_JOBS_PREFIX", global = true, help_heading = STORE)]
     pub(crate) prefix: Option<String>,
 }
@@ -50,9 +50,8 @@ pub(crate) struct Place {
     /// A PostgreSQL database, such as postgres://user@host/name [or env:
     /// WHEELWORK_JOBS_POSTGRES]
     ///
-    /// What it does not say comes from PGHOST and its like and from ~/.pgpass, as
-    /// in psql; all of it if the text is empty. Connections are encrypted with
-    /// sslmode=require.
+    /// Missing parts come from PGHOST and the like, and from ~/.pgpass, as in psql.
+    /// Pass '' to use only those. Connections are encrypted with sslmode=require.
     #[arg(long, value_name = "URL", global = true, help_heading = STORE)]
     pub(crate) postgres: Option<String>,
 }
@@ -73,7 +72,7 @@ pub(crate) enum Command {
         /// Jobs that are done and kept, the last first; at most 10,000 are searched
         #[arg(long, conflicts_with_all = ["dead", "alive"])]
         done: bool,
-        /// List at most so many
+        /// Maximum number of jobs
         #[arg(long, value_name = "NUMBER", default_value_t = 100)]
         #[arg(value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
@@ -89,7 +88,7 @@ pub(crate) enum Command {
         #[arg(required = true, value_name = "ID")]
         ids: Vec<JobId>,
     },
-    /// Run dead jobs at once, with new attempts
+    /// Retry dead jobs now, with new attempts
     Retry {
         /// The jobs' ids
         #[arg(required_unless_present = "all", value_name = "ID")]
@@ -115,13 +114,13 @@ pub(crate) enum Command {
     },
     /// Count the jobs of each kind; reads all of them
     Stats,
-    /// Let no more jobs of kinds begin, on all nodes
+    /// Stop starting jobs of these kinds, on all nodes
     Pause {
         /// The kinds
         #[arg(required = true, value_name = "KIND")]
         kinds: Vec<String>,
     },
-    /// Let the jobs of paused kinds run again
+    /// Start jobs of paused kinds again
     Resume {
         /// The kinds
         #[arg(required = true, value_name = "KIND")]
@@ -151,14 +150,14 @@ pub(crate) struct ServeArgs {
     pub(crate) listen: SocketAddr,
     /// Allow an address that other machines can reach
     ///
-    /// Whoever reaches it sees the jobs. The server does not encrypt: put it behind
-    /// a proxy that does, and that asks who comes.
+    /// Whoever reaches it sees the jobs. The server neither encrypts nor asks for a
+    /// password, so put it behind a proxy that does both.
     #[arg(long)]
     pub(crate) expose: bool,
     /// A name by which browsers may ask for the page, such as that of a proxy
     #[arg(long = "host-name", value_name = "NAME")]
     pub(crate) host_names: Vec<String>,
-    /// Allow to retry, cancel and delete jobs with a token
+    /// Allow users with a token to retry, cancel and delete jobs
     ///
     /// The token comes from --token-file or from the variable
     /// WHEELWORK_JOBS_TOKEN, and has at least 16 characters.

@@ -26,7 +26,7 @@ pub(crate) enum RunError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Stop(#[from] StopError),
-    #[error("no job {0}: expected the id of a stored job; a job that is done is not stored")]
+    #[error("no job {0} is stored; jobs that are done are deleted unless their kind keeps them")]
     NoJob(JobId),
     #[error(transparent)]
     Serve(#[from] ServeError),
