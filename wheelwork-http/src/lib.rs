@@ -73,7 +73,7 @@ pub use server::{NoSignal, Report, Serve, Server, serve};
 pub use tls::{Tls, TlsHandshake};
 
 /// Limits of a route and of a request, watching, coming from nginx, and what to know. Exists only in the documentation.
-#[cfg(doc)]
+#[cfg(any(doc, doctest))]
 #[doc = include_str!("../docs/guide.md")]
 pub mod guide {}
 

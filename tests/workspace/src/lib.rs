@@ -16,6 +16,11 @@ pub mod left_out_for_want_of_postgresql {
     programs!(crash example faults oracle promises telemetry tool);
 }
 
+/// The programs of the guide that need the companion crates.
+#[cfg(doctest)]
+#[doc = include_str!(concat!(env!("OUT_DIR"), "/programs.md"))]
+struct Programs;
+
 #[cfg(test)]
 mod tests {
     /// The names that a manifest defines as features.
