@@ -32,7 +32,7 @@
 //! | end the timer | [`stop_async`] |
 //!
 //! A library that is passed no timer uses the functions of this module: [`sleep()`], [`timeout()`],
-//! [`interval()`]. They run on the timer of the process. [In a library](crate::guide::in_a_library) says more.
+//! [`interval()`]. They run on the timer of the process. See [In a library](crate::guide::in_a_library).
 //!
 //! [`sleep`]: crate::HashedWheelTimer::sleep
 //! [`sleep_until`]: crate::HashedWheelTimer::sleep_until
@@ -138,7 +138,7 @@
 //! ```
 //!
 //! On another executor, `advance` returns after all due wakers were called.
-//! [Tests with virtual time](crate::guide::virtual_time) has more.
+//! See [Tests on virtual time](crate::guide::virtual_time).
 //!
 //! # Compared with `tokio::time`
 //!

@@ -1,4 +1,4 @@
-//! What a timer counts, and how late its timeouts are. [Watching a timer](crate::guide::watching) says what to look at.
+//! What a timer counts, and how late its timeouts are. [Monitoring](crate::guide::watching) shows what to look at.
 
 // The files:
 //   snapshot  the public snapshots, of a timer and of each thread

@@ -8,7 +8,7 @@ use super::lateness::Lateness;
 /// counts for itself, and a snapshot stops none of them. So it can miss calls of other
 /// threads that run at the same time. It includes every call that returned before. The timeouts that the
 /// [`idle`](crate::idle) manager has in the timer are not counted.
-/// [Watching it](crate::guide::watching) says which figure tells what.
+/// [Monitoring](crate::guide::watching) lists healthy values, and what others mean.
 ///
 /// With the feature `serde`, a snapshot can be serialized and read again. A field that is missing then, because
 /// an earlier version has written it, is zero.

@@ -218,7 +218,7 @@ impl ManualClock {
     }
 
     /// Moves the time to the start of the next tick in which something is due. For a runtime, which calls it
-    /// when none of its tasks is ready: see [tests with virtual time](crate::guide::virtual_time#on-tokio).
+    /// when none of its tasks is ready: see [tests on virtual time](crate::guide::virtual_time#on-tokio).
     ///
     /// Unlike [`advance_to_next`](Self::advance_to_next), it waits for the jobs of executors for a millisecond
     /// only, and returns before those that it causes have run. So the runtime may run them itself. While jobs

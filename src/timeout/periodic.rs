@@ -62,7 +62,7 @@ pub struct Period {
 ///
 /// The default is [`BurstUpTo`](Self::BurstUpTo) with 100: a short stall loses no run, and a machine that wakes up
 /// after a night does not run a heartbeat thirty thousand times.
-/// [Suspends and stalls](crate::guide::suspends) says when time jumps.
+/// [Suspends and stalls](crate::guide::suspends) lists when time jumps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MissedTickBehavior {
@@ -102,7 +102,7 @@ impl Period {
         Self::fixed_rate_with(every, MissedTickBehavior::default())
     }
 
-    /// Like [`fixed_rate`](Self::fixed_rate), and says how missed runs are handled.
+    /// Like [`fixed_rate`](Self::fixed_rate), with another handling of missed runs.
     #[doc(alias("set_missed_tick_behavior"))]
     pub fn fixed_rate_with(every: Duration, missed: MissedTickBehavior) -> Self {
         Self { every, initial_delay: None, missed: Some(missed) }

@@ -85,7 +85,7 @@ impl HashedWheelTimer {
 }
 
 /// Builds a [`HashedWheelTimer`]. Created by [`HashedWheelTimer::builder`].
-/// [Sizing](crate::guide::sizing) says how to choose the settings.
+/// [Sizing](crate::guide::sizing) helps to choose the settings.
 ///
 /// # Examples
 ///

@@ -17,9 +17,8 @@ const TICK: Duration = Duration::from_millis(1);
 /// The timer of this process. It starts on its first use, with a tick of 1 ms and no limit, and its worker's
 /// thread is named `wheel-global`. The program can [install](install_global) another one before.
 ///
-/// A library uses it if its caller passes no timer. [In a library](crate::guide::in_a_library) says when to do
-/// so. It costs the process one thread, which sleeps while nothing is due, also in a program that has
-/// timers of its own.
+/// A library uses it if its caller passes no timer: see [In a library](crate::guide::in_a_library). It costs the
+/// process one thread, which sleeps while nothing is due, even if the program has other timers.
 ///
 /// It lives until the process ends. Nothing is called at the end of the process: pending timeouts do not run.
 /// The program can [stop](HashedWheelTimer::stop) it, and takes what is pending from it. It stays stopped then:

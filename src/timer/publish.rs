@@ -87,7 +87,7 @@ fn publish(timer: &Publication, metrics: &Metrics, recent: &Lateness) {
     // All fields by name, so that a new one that is not published does not compile without a warning.
     for (name, help, value) in [
         ("wheelwork_scheduled_total", "Timeouts accepted.", metrics.scheduled),
-        ("wheelwork_rearmed_total", "Runs after which the timeout went on.", metrics.rearmed),
+        ("wheelwork_rearmed_total", "Runs that armed the timeout again.", metrics.rearmed),
         ("wheelwork_rescheduled_total", "Successful reschedules.", metrics.rescheduled),
         ("wheelwork_expired_total", "Timeouts handed to the executor.", metrics.expired),
         ("wheelwork_cancelled_total", "Timeouts cancelled before a run.", metrics.cancelled),
@@ -95,7 +95,7 @@ fn publish(timer: &Publication, metrics: &Metrics, recent: &Lateness) {
         ("wheelwork_rejected_total", "Timeouts refused by the timer.", metrics.rejected),
         ("wheelwork_panicked_total", "Tasks and callbacks that panicked.", metrics.panicked),
         ("wheelwork_refused_total", "Jobs that the executor gave back.", metrics.refused),
-        ("wheelwork_abandoned_total", "Jobs that the executor dropped unrun.", metrics.abandoned),
+        ("wheelwork_abandoned_total", "Jobs that the executor dropped.", metrics.abandoned),
         (
             "wheelwork_passes_with_backlog_total",
             "Passes of the worker that reached the drain cap.",

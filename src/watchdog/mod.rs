@@ -1,5 +1,5 @@
-//! Reports, on the worker, that a thread, a runtime or a shard is stuck. [A watchdog](crate::guide::a_watchdog)
-//! says how to watch what.
+//! Reports on the timer's worker that a thread, a runtime or a shard is stuck. [A watchdog](crate::guide::a_watchdog)
+//! shows how.
 
 // A watched thing is a connection of an idle manager that nobody reads or writes: to feed it is a touch. This
 // folder adds its name, its recovery, and in `silence` what counts. All else is the idle manager's.
@@ -36,8 +36,9 @@ use std::time::Duration;
 
 /// Reports what has not been fed for its limit: a thread, a runtime, a shard.
 ///
-/// The timer has a worker thread of its own. So it tells that a runtime is stuck while that runtime cannot do anything
-/// itself, even if the runtime is the timer's executor. [The guide](crate::guide::a_watchdog) says how to watch what.
+/// Because the timer runs on its own thread, it can report a stuck runtime while that runtime cannot do anything
+/// itself, even if the runtime is the timer's executor. [The guide](crate::guide::a_watchdog) shows how to watch a
+/// loop, a thread or a runtime.
 ///
 /// Clones are handles to the same watchdog. It keeps its timer alive while a clone exists, or while
 /// something is watched.

@@ -21,16 +21,16 @@
 //!
 //! - **Never early**, by the timer's clock. Late by a tick at most, plus scheduling.
 //! - **Idle is no request in flight**: no limit but the handler's own cuts a handler off.
-//! - **A limit measures the client**: data that arrived in time counts, even if the server was suspended, and so do bytes
-//!   that the client took from the system's buffer, if the system reports them. If the server itself has closed the
-//!   window, the client is not blamed.
+//! - **A limit measures the client**: data that arrived in time counts, even if the server was suspended, and so do
+//!   bytes that the client took from the system's buffer, if the system reports them. If the server itself has closed
+//!   the window, the client is not blamed.
 //! - **HTTP/2 streams share a rate**: the rates of bodies and responses are measured over the whole connection.
 //! - **A limit of HTTP/2 ends a stream, not its connection**, except where the protocol leaves no other way.
 //! - **A closed connection keeps nothing**: its timeout is cancelled, its memory freed.
 //! - **Fail closed**: if the timer is stopped or refuses a timeout, connections are closed, not left without limits.
 //! - **A service's panic** ends its connection, or on HTTP/2 its stream. A callback's panic is caught.
 //!
-//! The [guide] says how to change, watch and port limits; the [design] says how they work.
+//! The [guide] shows how to change, watch and port limits, and the [design] explains how they work.
 //!
 //! # The main types
 //!

@@ -30,17 +30,17 @@
 //! # }
 //! ```
 //!
-//! A job whose [`schedule`](Jobs::schedule) has returned is durable, and runs at least once, never before its due time by
-//! the database's clock. Work in the transaction of [`Job::complete_in`] is done exactly once. The
+//! A job whose [`schedule`](Jobs::schedule) has returned is durable, and runs at least once, never before its due time
+//! by the database's clock. Work in the transaction of [`Job::complete_in`] is done exactly once. The
 //! [design](design#guarantees) lists all guarantees, and explains how they are kept.
 //!
-//! The [guide] tells when to use the crate, what a job can do, and how to run it.
+//! Read the [guide] for when to use the crate, what a job can do, and how to run it.
 //!
 //! # The main types
 //!
 //! - [`Jobs`] schedules jobs and changes them. With handlers, it is a node that runs them.
 //! - [`NewJob`] is a job to schedule, [`Job`] what a handler gets, [`StoredJob`] what is in the store.
-//! - [`Kind`] says how the jobs of one handler are run, and [`Retry`] what happens after a failure.
+//! - [`Kind`] sets how the jobs of one handler are run, and [`Retry`] what happens after a failure.
 #![forbid(unsafe_code)]
 #![warn(missing_docs, missing_debug_implementations, unreachable_pub)]
 
