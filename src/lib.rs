@@ -39,7 +39,8 @@
 //! # }
 //! ```
 //!
-//! With very many connections, use the idle manager, because a read costs it one store instead of a reschedule:
+//! For very many connections, use [`IdleTimeouts`](idle::IdleTimeouts), because a read costs one atomic store there
+//! instead of a reschedule:
 //!
 //! ```
 //! use std::time::Duration;
@@ -52,7 +53,7 @@
 //!     Answer::StopWatching
 //! });
 //! let policy = IdlePolicy::new().reader(Duration::from_secs(60));
-//! let watch = idle.watch(7, &policy)?;
+//! let watch = idle.watch(7, &policy)?; // your name for it, or the connection itself
 //! watch.record_read(); // after each read
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -66,7 +67,6 @@
 //!
 //! # Modules and types
 //!
-//! - [`guide`] has a chapter for each task.
 //! - [`idle`] watches connections and reports the silent ones.
 //! - [`watchdog`] reports a task, a runtime or a shard that is stuck.
 //! - [`future`] has sleeps, limits, intervals and delay queues for async programs, on any executor.
