@@ -6,8 +6,10 @@
 
 use crate::common::{connect, postgres, until};
 use crate::faults::proxy::Proxy;
+use diesel::ExpressionMethods;
+use diesel_async::{AsyncConnection, AsyncPgConnection};
 use sqlx::{Connection, PgConnection};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -244,22 +246,37 @@ async fn lateness_while_something_is_in_the_way() {
     assert_eq!(jobs.metrics().taken_over, 1_000_000);
 }
 
-const CLIENTS: usize = 32;
+const CLIENTS: usize = 16;
+const ROUNDS: usize = 15;
 const USER: &str = "INSERT INTO users (name) VALUES ('anna')";
 
-/// Transactions a second of tokio-postgres, each with a row of its user's and, if `jobs`, a job.
-async fn transactions(url: &str, jobs: Option<&Jobs<Postgres>>, lasts: Duration) -> f64 {
+/// The job of a transaction, if it has one.
+type New = Option<fn() -> NewJob>;
+
+const CASES: [(&str, New); 3] =
+    [("an insert alone", None), ("with a job", Some(plain)), ("with a unique job", Some(unique))];
+
+fn plain() -> NewJob {
+    NewJob::new("n", &1).unwrap().due(HOUR)
+}
+
+fn unique() -> NewJob {
+    NewJob::new("n", &fastrand::u64(..)).unwrap().due(HOUR).unique_for(HOUR)
+}
+
+/// Transactions a second of tokio-postgres, each with a row of its user's and what `new` makes.
+async fn transactions(url: &str, jobs: &Jobs<Postgres>, new: New) -> f64 {
     let mut all = tokio::task::JoinSet::new();
     for _ in 0..CLIENTS {
-        let (mut client, jobs) = (connect(url).await, jobs.cloned());
+        let (mut client, jobs) = (connect(url).await, jobs.clone());
         all.spawn(async move {
             let insert = client.prepare(USER).await.unwrap();
             let (mut done, begun) = (0_u32, Instant::now());
-            while begun.elapsed() < lasts {
+            while begun.elapsed() < ms(1_000) {
                 let transaction = client.transaction().await.unwrap();
                 transaction.execute(&insert, &[]).await.unwrap();
-                if let Some(jobs) = &jobs {
-                    jobs.schedule_in(&transaction, &in_an_hour()).await.unwrap();
+                if let Some(new) = new {
+                    jobs.schedule_in(&transaction, &new()).await.unwrap();
                 }
                 transaction.commit().await.unwrap();
                 done += 1;
@@ -271,17 +288,17 @@ async fn transactions(url: &str, jobs: Option<&Jobs<Postgres>>, lasts: Duration)
 }
 
 /// As [`transactions`], of sqlx.
-async fn transactions_of_sqlx(url: &str, jobs: Option<&Jobs<Postgres>>, lasts: Duration) -> f64 {
+async fn transactions_of_sqlx(url: &str, jobs: &Jobs<Postgres>, new: New) -> f64 {
     let mut all = tokio::task::JoinSet::new();
     for _ in 0..CLIENTS {
-        let (mut client, jobs) = (PgConnection::connect(url).await.unwrap(), jobs.cloned());
+        let (mut client, jobs) = (PgConnection::connect(url).await.unwrap(), jobs.clone());
         all.spawn(async move {
             let (mut done, begun) = (0_u32, Instant::now());
-            while begun.elapsed() < lasts {
+            while begun.elapsed() < ms(1_000) {
                 let mut transaction = client.begin().await.unwrap();
                 sqlx::query(USER).execute(&mut *transaction).await.unwrap();
-                if let Some(jobs) = &jobs {
-                    jobs.schedule_in(&mut transaction, &in_an_hour()).await.unwrap();
+                if let Some(new) = new {
+                    jobs.schedule_in(&mut transaction, &new()).await.unwrap();
                 }
                 transaction.commit().await.unwrap();
                 done += 1;
@@ -292,11 +309,35 @@ async fn transactions_of_sqlx(url: &str, jobs: Option<&Jobs<Postgres>>, lasts: D
     all.join_all().await.into_iter().sum()
 }
 
-fn in_an_hour() -> NewJob {
-    NewJob::new("n", &1).unwrap().due(HOUR)
+/// As [`transactions`], of diesel-async.
+async fn transactions_of_diesel(url: &str, jobs: &Jobs<Postgres>, new: New) -> f64 {
+    use diesel_async::RunQueryDsl;
+    diesel::table! { users (name) { name -> Text, } }
+    let mut all = tokio::task::JoinSet::new();
+    for _ in 0..CLIENTS {
+        let (mut client, jobs) = (AsyncPgConnection::establish(url).await.unwrap(), jobs.clone());
+        all.spawn(async move {
+            let (mut done, begun) = (0_u32, Instant::now());
+            while begun.elapsed() < ms(1_000) {
+                let work = async |client: &mut AsyncPgConnection| {
+                    let user = diesel::insert_into(users::table).values(users::name.eq("anna"));
+                    user.execute(client).await?;
+                    if let Some(new) = new {
+                        jobs.schedule_in(&mut *client, &new()).await.unwrap();
+                    }
+                    Ok::<_, diesel::result::Error>(())
+                };
+                client.transaction(work).await.unwrap();
+                done += 1;
+            }
+            f64::from(done) / begun.elapsed().as_secs_f64()
+        });
+    }
+    all.join_all().await.into_iter().sum()
 }
 
-#[ignore = "takes two minutes"]
+/// Each with its share of the transactions a second that the same client does in the same round without jobs.
+#[ignore = "takes three minutes"]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn transactions_of_users_with_a_job_in_each() {
     let Some(server) = postgres::durable_server() else { return };
@@ -304,19 +345,27 @@ async fn transactions_of_users_with_a_job_in_each() {
     let jobs = Jobs::open(Postgres::new(&url).unwrap()).await.unwrap();
     let table = "CREATE TABLE users (id bigserial PRIMARY KEY, name text)";
     connect(&url).await.batch_execute(table).await.unwrap();
-    print("| client | an insert alone | with a job | of it |\n|---|---|---|---|");
-    for _ in 0..6 {
-        let alone = transactions(&url, None, ms(4_000)).await;
-        let with_job = transactions(&url, Some(&jobs), ms(4_000)).await;
-        print(&told("tokio-postgres", alone, with_job));
-        let alone = transactions_of_sqlx(&url, None, ms(4_000)).await;
-        let with_job = transactions_of_sqlx(&url, Some(&jobs), ms(4_000)).await;
-        print(&told("sqlx", alone, with_job));
+    let mut shares: BTreeMap<_, Vec<f64>> = BTreeMap::new();
+    for _ in 0..ROUNDS {
+        for client in ["tokio-postgres", "sqlx", "diesel-async"] {
+            let mut alone = None;
+            for (case, new) in CASES {
+                let rate = match client {
+                    "sqlx" => transactions_of_sqlx(&url, &jobs, new).await,
+                    "diesel-async" => transactions_of_diesel(&url, &jobs, new).await,
+                    _ => transactions(&url, &jobs, new).await,
+                };
+                let share = rate / *alone.get_or_insert(rate);
+                shares.entry((client, case)).or_default().push(share);
+            }
+        }
     }
-}
-
-fn told(client: &str, alone: f64, with_job: f64) -> String {
-    format!("| {client} | {alone:.0}/s | {with_job:.0}/s | {:.2} |", with_job / alone)
+    print("| client | transactions | of those without a job: median, least, most |\n|---|---|---|");
+    for ((client, case), mut of) in shares {
+        of.sort_by(f64::total_cmp);
+        let (least, median, most) = (of[0], of[ROUNDS / 2], of[ROUNDS - 1]);
+        print(&format!("| {client} | {case} | {median:.2}, {least:.2}, {most:.2} |"));
+    }
 }
 
 #[ignore = "takes a minute"]
