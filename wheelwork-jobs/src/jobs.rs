@@ -147,8 +147,7 @@ impl<S: Store> Jobs<S> {
     /// # Errors
     ///
     /// If the key is taken or too long, the very job is stored already, or the store fails. The job comes
-    /// back in the error. If the store fails, a transaction of PostgreSQL fails as a whole: roll it back. That is so
-    /// too if somebody else stores the key of a [unique job](NewJob::unique_for) while this waits for it.
+    /// back in the error. If the store fails, a transaction of PostgreSQL fails as a whole: roll it back.
     pub fn schedule_in<'a>(
         &'a self,
         transaction: impl Transaction<S> + 'a,

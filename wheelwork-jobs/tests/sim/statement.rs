@@ -50,12 +50,9 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
             let jobs = &[Int, Int, Uuids, Texts, Texts, Times, Ints, Texts, Bools, Ints, Ints];
             (jobs, &[Uuid, Time, Int, Text])
         }
-        sql::INSERT_IN => (&[Uuid, Text, Text, Time, Int, Text, Int, Int], &[Int]),
-        sql::INSERT_UNIQUE_IN => (&[Uuid, Text, Text, Time, Int, Text, Int, Int, Int], &[Int]),
+        sql::STORE_IN => (&[Uuid, Text, Text, Time, Int, Text, Int, Int, Int], &[Text]),
         sql::ENDED => (&[Ints], &[Int, Text]),
         sql::KNOWN => (&[Uuids], &[Uuid]),
-        sql::KNOWN_IN => (&[Uuid], &[Int]),
-        sql::MARKED_IN => (&[Text, Text, Text], &[Int]),
         sql::MARKED => (&[Uuids, Texts, Texts, Texts], &[Uuid, Uuid]),
         sql::UNMARK => (&[Int], &[Int]),
         sql::STORED => (&[Uuids], &[Uuid, Bool]),
@@ -84,8 +81,8 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         }
         sql::REVOKED => (&[Ints, Uuids, Ints], &[Int, Uuid, Int, Bool]),
         sql::ACKNOWLEDGE => (&[Int, Uuids, Ints], &[]),
-        sql::COMPLETE => (&[Uuid, Int], &[Int]),
-        sql::REPEAT_IN => (&[Uuid, Int, Time, Int], &[Int]),
+        sql::COMPLETE => (&[Uuid, Int], &[Text]),
+        sql::REPEAT_IN => (&[Uuid, Int, Time, Int], &[Text]),
         sql::GET => (&[Uuid], &[Uuid, Text, Text, Time, Text, Int, Bool, Bool, Text, Int]),
         progress::PROGRESS => (&[Uuid], &[Int, Int, Text]),
         history::GET_DONE => (&[Uuid], &[Uuid, Text, Text, Time, Text, Int, Time, Text]),
@@ -162,25 +159,14 @@ impl<'a> Statement<'a> {
             sql::BEAT => self.beat(p).await,
             sql::INSERT => self.insert(p, &[]).await,
             sql::INSERT_UNIQUE => self.insert(p, &p.ints(11)).await,
-            sql::INSERT_IN => self.insert_in(p).await,
-            sql::INSERT_UNIQUE_IN => self.insert_unique_in(p).await,
+            sql::STORE_IN => self.store_in(p).await,
             sql::ENDED => Ok(self.ended(&p.ints(1))),
             sql::KNOWN => {
                 let state = self.state();
                 let known = |id: &u128| state.job(self.tx, *id).is_some();
                 Ok(p.uuids(1).into_iter().filter(known).map(|id| vec![Cell::Uuid(id)]).collect())
             }
-            sql::KNOWN_IN => {
-                let known = self.state().job(self.tx, p.uuid(1)).is_some();
-                Ok(if known { vec![vec![Cell::Null]] } else { vec![] })
-            }
             sql::MARKED => Ok(self.marked(p)),
-            sql::MARKED_IN => {
-                let mark = mark_of(&p.text(1), p.maybe_text(2).as_deref(), &p.text(3));
-                let job = self.marked_now(&mark).map(|job| [job >> 64, job]);
-                let half = |half| vec![Cell::Int((half as u64).cast_signed())];
-                Ok(job.into_iter().flatten().map(half).collect())
-            }
             sql::UNMARK => self.unmark(p.int(1)),
             sql::STORED => {
                 let state = self.state();
@@ -534,8 +520,10 @@ impl<'a> Statement<'a> {
         let mut touched = BTreeSet::new();
         let (mut refused, mut overtaken) = (BTreeSet::new(), false);
         for (n, period) in periods.iter().copied().enumerate() {
-            let mark = mark_of(&kinds[n], keys[n].as_deref(), &payloads[n]);
-            if !self.mark(&mut touched, ids[n], keys[n].as_deref(), &mark, period).await? {
+            let key = keys[n].as_deref();
+            let mark = mark_of(&kinds[n], key, &payloads[n]);
+            if self.is_known(ids[n], key) || !self.mark(&mut touched, ids[n], &mark, period).await?
+            {
                 refused.insert(ids[n]);
             }
         }
@@ -579,23 +567,21 @@ impl<'a> Statement<'a> {
         if overtaken { Err(Fault::Overtaken) } else { Ok(stored) }
     }
 
-    /// Marks a job as unique for a period. False if another has the mark, or the job is not stored anyway.
+    fn is_known(&self, id: u128, key: Option<&str>) -> bool {
+        let state = self.state();
+        let rows = state.jobs_for(self.tx);
+        rows.contains_key(&id)
+            || key.is_some_and(|key| rows.values().any(|row| row.key.as_deref() == Some(key)))
+    }
+
+    /// Marks a job as unique for a period. False if another has the mark.
     async fn mark(
         &self,
         touched: &mut BTreeSet<String>,
         id: u128,
-        key: Option<&str>,
         mark: &str,
         period: i64,
     ) -> Done<bool> {
-        let is_known = |state: &State| {
-            let rows = state.jobs_for(self.tx);
-            rows.contains_key(&id)
-                || key.is_some_and(|key| rows.values().any(|row| row.key.as_deref() == Some(key)))
-        };
-        if is_known(&self.state()) {
-            return Ok(false);
-        }
         self.lock(&Lock::Mark(mark.to_owned()), Mode::Update).await?;
         if touched.contains(mark) {
             return Err(Fault::Twice);
@@ -614,14 +600,11 @@ impl<'a> Statement<'a> {
         let (ids, kinds, keys, payloads) = (p.uuids(1), p.texts(2), p.maybe_texts(3), p.texts(4));
         let marked = (0..ids.len()).filter_map(|n| {
             let mark = mark_of(&kinds[n], keys[n].as_deref(), &payloads[n]);
-            Some(vec![Cell::Uuid(ids[n]), Cell::Uuid(self.marked_now(&mark)?)])
+            let state = self.state();
+            let row = state.mark(self.tx, &mark).filter(|row| row.until > self.now)?;
+            Some(vec![Cell::Uuid(ids[n]), Cell::Uuid(row.job)])
         });
         marked.collect()
-    }
-
-    fn marked_now(&self, mark: &str) -> Option<u128> {
-        let state = self.state();
-        state.mark(self.tx, mark).filter(|row| row.until > self.now).map(|row| row.job)
     }
 
     fn unmark(&self, most: i64) -> Done<Rows> {
@@ -642,33 +625,33 @@ impl<'a> Statement<'a> {
         Ok(vec![vec![Cell::Int(most - left)]])
     }
 
-    async fn insert_unique_in(&self, p: &Parameters) -> Done<Rows> {
-        let (key, mut touched) = (p.maybe_text(3), BTreeSet::new());
-        let mark = mark_of(&p.text(2), key.as_deref(), &p.text(6));
-        if !self.mark(&mut touched, p.uuid(1), key.as_deref(), &mark, p.int(9)).await? {
-            return Ok(vec![]);
-        }
-        let stored = self.insert_in(p).await?;
-        if stored.is_empty() { Err(Fault::Overtaken) } else { Ok(stored) }
-    }
-
-    async fn insert_in(&self, p: &Parameters) -> Done<Rows> {
+    async fn store_in(&self, p: &Parameters) -> Done<Rows> {
+        let (id, kind, key, payload) = (p.uuid(1), p.text(2), p.maybe_text(3), p.text(6));
         let due = self.time_of(p.maybe_time(4), p.maybe_int(5));
-        let row = JobRow {
-            kind: p.text(2),
-            key: p.maybe_text(3),
-            due,
-            payload: p.text(6),
-            priority: p.int(8),
-            epoch: self.now.as_micros().cast_signed(),
-            ..JobRow::default()
+        let mark = p.maybe_int(9).map(|_| mark_of(&kind, key.as_deref(), &payload));
+        let answer = |answer| Ok(vec![vec![Cell::of(answer, Cell::Text)]]);
+        let is_free = match &mark {
+            Some(mark) => self.mark(&mut BTreeSet::new(), id, mark, p.int(9)).await?,
+            None => true,
         };
-        if !self.insert_row(p.uuid(1), row).await? {
-            return Ok(vec![]);
+        if is_free {
+            let epoch = self.now.as_micros().cast_signed();
+            let priority = p.int(8);
+            let row = JobRow { kind, key, due, payload, priority, epoch, ..JobRow::default() };
+            if self.insert_row(id, row).await? {
+                let is_near = due <= self.now.after(micros(p.int(7)));
+                return answer(Some(if is_near { self.tx.to_string() } else { String::new() }));
+            }
+            if let Some(mark) = &mark {
+                self.state().set_mark(self.tx, mark, None);
+            }
         }
-        let is_near = due <= self.now.after(micros(p.int(7)));
-        let number = is_near.then_some(self.tx.cast_signed());
-        Ok(vec![vec![Cell::of(number, Cell::Int)]])
+        let state = self.state();
+        let marked = || Some(state.mark(self.tx, mark.as_ref()?)?.job);
+        answer(match state.job(self.tx, id) {
+            Some(_) => Some("known".to_owned()),
+            None => marked().map(|job| JobId::from_u128(job).to_string()),
+        })
     }
 
     fn ended(&self, transactions: &[i64]) -> Rows {
@@ -892,7 +875,7 @@ impl<'a> Statement<'a> {
         let epoch = epoch + 1;
         self.set(id, JobRow { owner, epoch, attempts, claims, starts, due, error, ..row });
         let is_near = due <= self.now.after(micros(p.int(4)));
-        Ok(vec![vec![Cell::of(is_near.then_some(self.tx.cast_signed()), Cell::Int)]])
+        Ok(vec![vec![Cell::of(is_near.then(|| self.tx.to_string()), Cell::Text)]])
     }
 
     fn left(&self, p: &Parameters) -> Rows {

@@ -64,7 +64,7 @@ kept AS (
         until = excluded.until, attempts = excluded.attempts, payload = excluded.payload,
         result = excluded.result
 )
-SELECT NULL::bigint AS number FROM gone";
+SELECT NULL::text AS answer FROM gone";
 
 /// Deletes at most $1 jobs that were kept long enough, and counts them.
 const FORGET_DONE: &str = "

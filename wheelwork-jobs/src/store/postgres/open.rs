@@ -44,9 +44,9 @@ struct OpenOne {
 }
 
 impl Open {
-    /// Remembers the transaction of a job that is due within the window, if it is.
-    pub(super) fn note(&self, number: Option<i64>) {
-        if let Some(number) = number {
+    /// Remembers the number of the transaction of a job that is due within the window, if it is.
+    pub(super) fn note(&self, number: Option<&str>) {
+        if let Some(Ok(number)) = number.map(str::parse) {
             self.add(number);
         }
     }

@@ -1,7 +1,7 @@
 //! The versions of the tables, and how one becomes the next.
 //!
 //! Version 0 means that there are none. The number is in the table `wheelwork_schema`, which is made by the
-//! second version. A migration only adds: columns that have defaults, indexes and tables. So the nodes that run
+//! second version. A migration only adds: columns that have defaults, indexes, tables and functions. So the nodes that run
 //! go on, whatever their version.
 
 use super::Inner;
@@ -14,11 +14,12 @@ use crate::store::StoreError;
 use std::time::Duration;
 
 /// Each makes the version after those before it. Each can be run again.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("schema/1.sql"),
     include_str!("schema/2.sql"),
     include_str!("schema/3.sql"),
     include_str!("schema/4.sql"),
+    include_str!("schema/5.sql"),
 ];
 
 /// The last version.

@@ -167,23 +167,6 @@ SELECT
     ),
     EXISTS (SELECT FROM wheelwork_unique WHERE until <= statement_timestamp())";
 
-/// The part of a statement that lets it fail as a whole if a job of `marked` is not in `stored`. While the statement
-/// waited for the key or the id, another transaction has stored it. A mark that stayed would keep others out, for a job
-/// that nobody has stored. The cast fails, with the state 22P02. `$others` are the columns before it, `$as` is its type.
-macro_rules! overtaken {
-    ($others:literal, $as:literal) => {
-        concat!(
-            "
-UNION ALL
-SELECT
-    ", $others, "
-    (marked.job || ': another transaction has stored its key or id meanwhile, so begin again')::bigint", $as, "
-FROM marked
-WHERE marked.job NOT IN (SELECT stored.id FROM stored)"
-        )
-    };
-}
-
 /// Inserts the jobs of `INSERT`: `$marked` comes before, `$chosen` says which of them.
 macro_rules! insert {
     ($marked:literal, $chosen:literal) => {
@@ -238,7 +221,9 @@ FROM stored"
 pub(crate) const INSERT: &str = insert!("", "");
 
 /// As `INSERT`, with periods of $11 microseconds: stores a job only if nothing has its mark, which is a hash of the kind
-/// and of the key or the payload. A job whose key is taken gets no mark.
+/// and of the key or the payload. A job whose key is taken gets no mark. Fails as a whole if a job that has got one is not
+/// stored: while the statement waited for the key or the id, another transaction has stored it. A mark that stayed would
+/// keep others out, for a job that nobody has stored. The cast fails, with the state 22P02.
 pub(crate) const INSERT_UNIQUE: &str = concat!(
     insert!(
         "
@@ -258,54 +243,18 @@ marked AS (
         "
         WHERE id IN (SELECT marked.job FROM marked)"
     ),
-    overtaken!("NULL, NULL, NULL,", "::text")
+    "
+UNION ALL
+SELECT
+    NULL, NULL, NULL,
+    (marked.job || ': another transaction has stored its key or id meanwhile, so begin again')::bigint::text
+FROM marked
+WHERE marked.job NOT IN (SELECT stored.id FROM stored)"
 );
 
-/// Inserts the values of `INSERT_IN` between `$begin` and `$end`, and returns `$columns` before the others.
-macro_rules! insert_in {
-    ($begin:literal, $end:literal, $columns:literal) => {
-        concat!(
-            "
-INSERT INTO wheelwork_jobs (id, kind, key, due, payload, priority, epoch)
-", $begin, "
-    $1, $2, $3, coalesce($4, statement_timestamp() + $5 * interval '1 microsecond'), $6, $8,
-    (extract(epoch FROM statement_timestamp()) * 1000000)::bigint
-", $end, "
-ON CONFLICT DO NOTHING
-RETURNING
-    ", $columns, "
-    CASE WHEN due <= statement_timestamp() + $7 * interval '1 microsecond' THEN txid_current() END AS number"
-        )
-    };
-}
-
-/// Stores the job $1 of the kind $2 with the key $3, the due time $4 or the delay of $5 microseconds, and
-/// the payload $6 with the priority $8. If it is due within $7 microseconds, returns the number of the
-/// transaction. The connections of users do not keep the plan, so it is as simple as can be.
-pub(crate) const INSERT_IN: &str = insert_in!("VALUES (", ")", "");
-
-/// As `INSERT_IN`, with a period $9 as in `INSERT`.
-pub(crate) const INSERT_UNIQUE_IN: &str = concat!(
-    "
-WITH marked AS (
-    INSERT INTO wheelwork_unique AS known (mark, job, until)
-    SELECT
-        sha256(convert_to(length(kind) || ' ' || kind || coalesce('k' || key, 'p' || payload), 'UTF8')),
-        $1, statement_timestamp() + $9::bigint * interval '1 microsecond'
-    FROM (SELECT $2::text AS kind, $3::text AS key, $6::text AS payload) AS new
-    WHERE NOT EXISTS (SELECT FROM wheelwork_jobs AS job WHERE job.id = $1)
-        AND NOT EXISTS (SELECT FROM wheelwork_jobs AS job WHERE job.key = $3)
-    ON CONFLICT (mark) DO UPDATE SET job = excluded.job, until = excluded.until
-    WHERE known.until <= statement_timestamp()
-    RETURNING job
-),
-stored AS (",
-    insert_in!("SELECT", "WHERE EXISTS (SELECT FROM marked)", "id, "),
-    "
-)
-SELECT number FROM stored",
-    overtaken!("", "")
-);
+/// Stores a job in a transaction of a user, see `schema/5.sql`.
+pub(crate) const STORE_IN: &str =
+    "SELECT wheelwork_store($1, $2, $3, $4, $5, $6, $7, $8, $9) AS answer";
 
 /// Those of the transactions $1 that have ended. Tells the nodes to look if one has committed.
 pub(crate) const ENDED: &str = "
@@ -347,17 +296,6 @@ SELECT count(*) FROM over";
 
 /// Those of the ids $1 that are stored.
 pub(crate) const KNOWN: &str = "SELECT id FROM wheelwork_jobs WHERE id = ANY ($1::uuid[])";
-
-/// One row if the job $1 is stored.
-pub(crate) const KNOWN_IN: &str = "SELECT NULL::bigint AS number FROM wheelwork_jobs WHERE id = $1";
-
-/// The job that has the mark of the kind $1, the key $2 and the payload $3: both halves of its id, as numbers.
-pub(crate) const MARKED_IN: &str = "
-SELECT ('x' || substr(replace(job::text, '-', ''), half, 16))::bit(64)::bigint AS number
-FROM wheelwork_unique, unnest(ARRAY [1, 17]) AS half
-WHERE mark = sha256(convert_to(length($1) || ' ' || $1 || coalesce('k' || $2, 'p' || $3), 'UTF8'))
-    AND until > statement_timestamp()
-ORDER BY half";
 
 /// Claims for the node $1 free jobs that are due within $2 microseconds: of each kind $3 that is not paused at most
 /// $4. First those that are due and have a priority, each priority by the index of these (a kind that has none costs
@@ -857,7 +795,7 @@ FROM wheelwork_jobs WHERE key = $1";
 
 /// Deletes the job $1 of the epoch $2, in a transaction of a user.
 pub(crate) const COMPLETE: &str =
-    "DELETE FROM wheelwork_jobs WHERE id = $1 AND epoch = $2 RETURNING NULL::bigint AS number";
+    "DELETE FROM wheelwork_jobs WHERE id = $1 AND epoch = $2 RETURNING NULL::text AS answer";
 
 /// Moves the job $1 of the epoch $2 to its next occurrence $3, in a transaction of a user. If that is due within
 /// $4 microseconds, returns the number of the transaction.
@@ -866,7 +804,7 @@ UPDATE wheelwork_jobs
 SET owner = NULL, epoch = epoch + 1, attempts = 0, claims = 0, starts = 0, due = $3, error = NULL
 WHERE id = $1 AND epoch = $2
 RETURNING
-    CASE WHEN due <= statement_timestamp() + $4 * interval '1 microsecond' THEN txid_current() END AS number";
+    CASE WHEN due <= statement_timestamp() + $4 * interval '1 microsecond' THEN txid_current()::text END AS answer";
 
 /// Those of the jobs $1 that are stored, and whether they are dead.
 pub(crate) const STORED: &str = "SELECT id, dead FROM wheelwork_jobs WHERE id = ANY ($1::uuid[])";

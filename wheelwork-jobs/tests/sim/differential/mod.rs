@@ -137,15 +137,18 @@ impl Play {
     fn compared(&mut self, text: &str, imitated: Answer, real: Answer) -> (Answer, Answer) {
         let (mut imitated, mut real) = (imitated, real);
         if let (Ok(imitated), Ok(real)) = (&mut imitated, &mut real) {
-            if [sql::INSERT_IN, sql::INSERT_UNIQUE_IN, sql::REPEAT_IN].contains(&text)
-                && let ([here], [there]) = (&mut imitated[..], &mut real[..])
-                && let ([Cell::Int(here)], [Cell::Int(there)]) = (&here[..], &mut there[..])
+            let number = |cell: &Cell| match cell {
+                Cell::Text(text) => text.parse().ok(),
+                _ => None,
+            };
+            if [sql::STORE_IN, sql::REPEAT_IN].contains(&text)
+                && let ([here], [there]) = (&imitated[..], &mut real[..])
+                && let (Some(number), Some(other)) = (number(&here[0]), number(&there[0]))
             {
-                let known = self.numbers.iter().any(|(known, _)| known == here);
-                if !known {
-                    self.numbers.push((*here, *there));
+                if self.numbers.iter().all(|(known, _)| *known != number) {
+                    self.numbers.push((number, other));
                 }
-                *there = *here;
+                there.clone_from(here);
             }
             if text == sql::ENDED {
                 for row in real.iter_mut() {

@@ -99,15 +99,8 @@ const OF_NODES: [(&str, &str, u32); 36] = [
 ];
 
 /// What users run in their transactions.
-pub(super) const OF_USERS: [(&str, &str, u32); 7] = [
-    named!(INSERT_IN 5),
-    named!(INSERT_UNIQUE_IN 5),
-    named!(KNOWN_IN 1),
-    named!(MARKED_IN 2),
-    named!(COMPLETE 4),
-    named!(REPEAT_IN 4),
-    ("LOCK_ROW", LOCK_ROW, 3),
-];
+pub(super) const OF_USERS: [(&str, &str, u32); 4] =
+    [named!(STORE_IN 10), named!(COMPLETE 4), named!(REPEAT_IN 4), ("LOCK_ROW", LOCK_ROW, 3)];
 
 const JOBS: u128 = 12;
 const KINDS: [&str; 3] = ["a", "bb", "c"];
@@ -273,18 +266,14 @@ impl Generator {
     fn of_users(&mut self) -> What {
         let text = self.one_of(&OF_USERS);
         let values = match text {
-            sql::INSERT_IN | sql::INSERT_UNIQUE_IN => {
+            sql::STORE_IN => {
                 let [at, delay] = self.when();
                 let (id, kind, key) = (self.id(), self.kind(), self.key());
                 let (payload, window, priority) = (self.payload(), self.delay(8), self.priority());
-                let mut values = vec![id, kind, key, at, delay, payload, window, priority];
-                if text == sql::INSERT_UNIQUE_IN {
-                    values.push(self.delay(3));
-                }
-                values
+                let period = if self.rng.bool() { Null } else { self.delay(3) };
+                vec![id, kind, key, at, delay, payload, window, priority, period]
             }
-            sql::KNOWN_IN | LOCK_ROW => vec![self.id()],
-            sql::MARKED_IN => vec![self.kind(), self.key(), self.payload()],
+            LOCK_ROW => vec![self.id()],
             sql::COMPLETE => {
                 let id = self.id();
                 let epoch = self.epoch(&id);

@@ -7,17 +7,17 @@ use diesel::sql_types::{BigInt, Nullable, Text, Timestamptz, Uuid};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 
 #[derive(QueryableByName)]
-struct Number {
-    #[diesel(sql_type = Nullable<BigInt>)]
-    number: Option<i64>,
+struct Answer {
+    #[diesel(sql_type = Nullable<Text>)]
+    answer: Option<String>,
 }
 
 impl Client for &mut AsyncPgConnection {
-    async fn numbers(
+    async fn answer(
         &mut self,
         statement: String,
         values: Vec<Value>,
-    ) -> Result<Vec<Option<i64>>, Failed> {
+    ) -> Result<Option<Option<String>>, Failed> {
         let mut query = diesel::sql_query(statement).into_boxed();
         for value in values {
             query = match value {
@@ -30,7 +30,7 @@ impl Client for &mut AsyncPgConnection {
                 }
             };
         }
-        let rows: Vec<Number> = query.get_results(*self).await?;
-        Ok(rows.into_iter().map(|row| row.number).collect())
+        let rows: Vec<Answer> = query.get_results(*self).await?;
+        Ok(rows.into_iter().next().map(|row| row.answer))
     }
 }

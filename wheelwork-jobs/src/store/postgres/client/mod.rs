@@ -10,7 +10,7 @@ mod tokio;
 
 use super::history::COMPLETE_KEPT;
 use super::{Postgres, micros, sql, uuid};
-use crate::job::{JobId, NewJob, When};
+use crate::job::{NewJob, When};
 use crate::store::{Claim, Insertion, Kept, StoreError, Transact};
 use crate::time::Timestamp;
 use std::error::Error;
@@ -24,12 +24,12 @@ use uuid::Uuid;
             `&mut *connection`, of a pool `&mut **connection`"
 )]
 trait Client: Send {
-    /// Runs a statement and returns its only column, `number`.
-    fn numbers(
+    /// Runs a statement that has at most one row, and returns its only column, `answer`.
+    fn answer(
         &mut self,
         statement: String,
         values: Vec<Value>,
-    ) -> impl Future<Output = Result<Vec<Option<i64>>, Failed>> + Send;
+    ) -> impl Future<Output = Result<Option<Option<String>>, Failed>> + Send;
 }
 
 type Failed = Box<dyn Error + Send + Sync>;
@@ -82,10 +82,10 @@ impl<C: Client> Transact<Postgres> for C {
             }
             (None, None) => sql::COMPLETE,
         };
-        let completed = self.numbers(store.prefix.apply(statement).into_owned(), values).await;
-        let numbers = completed.map_err(|error| StoreError::new("complete a job", error))?;
-        numbers.iter().for_each(|number| store.open.note(*number));
-        Ok(!numbers.is_empty())
+        let completed = self.answer(store.prefix.apply(statement).into_owned(), values).await;
+        let answer = completed.map_err(|error| StoreError::new("complete a job", error))?;
+        store.open.note(answer.as_ref().and_then(Option::as_deref));
+        Ok(answer.is_some())
     }
 }
 
@@ -97,43 +97,33 @@ impl Postgres {
         window: Duration,
         job: &NewJob,
     ) -> Result<Option<Insertion>, Failed> {
-        let statement = |statement| self.0.prefix.apply(statement).into_owned();
         let (time, delay) = match job.when {
             When::At(due) => (Some(due.into()), None),
             When::After(micros) => (None, Some(i64::try_from(micros).unwrap_or(i64::MAX))),
         };
-        let same = || {
-            let (kind, key) = (Some(job.kind.to_string()), job.key.clone());
-            [kind, key, Some(job.payload.clone())].map(Value::Text)
-        };
-        let [kind, key, payload] = same();
-        let mut values = vec![
+        let values = vec![
             Value::Uuid(uuid(job.id)),
-            kind,
-            key,
+            Value::Text(Some(job.kind.to_string())),
+            Value::Text(job.key.clone()),
             Value::Time(time),
             Value::Int(delay),
-            payload,
+            Value::Text(Some(job.payload.clone())),
             Value::Int(Some(micros(window))),
             Value::Int(Some(job.priority.into())),
+            Value::Int(job.unique_for.map(micros)),
         ];
-        values.extend(job.unique_for.map(|period| Value::Int(Some(micros(period)))));
-        let insert = if job.unique_for.is_none() { sql::INSERT_IN } else { sql::INSERT_UNIQUE_IN };
-        if let Some(number) = client.numbers(statement(insert), values).await?.first() {
-            self.0.open.note(*number);
-            return Ok(None);
-        }
-        let id = vec![Value::Uuid(uuid(job.id))];
-        if !client.numbers(statement(sql::KNOWN_IN), id).await?.is_empty() {
-            return Ok(Some(Insertion::AlreadyStored));
-        }
-        if job.unique_for.is_some() {
-            let marked = client.numbers(statement(sql::MARKED_IN), same().into()).await?;
-            if let [Some(high), Some(low)] = marked[..] {
-                let [high, low] = [high, low].map(|half| u128::from(half.cast_unsigned()));
-                return Ok(Some(Insertion::Existing(JobId::from_u128(high << 64 | low))));
+        let statement = self.0.prefix.apply(sql::STORE_IN).into_owned();
+        let answer = client.answer(statement, values).await?.flatten();
+        Ok(match answer.as_deref() {
+            None => Some(Insertion::not_stored(job)),
+            Some("known") => Some(Insertion::AlreadyStored),
+            Some(answer) => {
+                let existing = answer.parse().ok().map(Insertion::Existing);
+                if existing.is_none() {
+                    self.0.open.note(Some(answer));
+                }
+                existing
             }
-        }
-        Ok(Some(Insertion::not_stored(job)))
+        })
     }
 }

@@ -23,11 +23,11 @@ impl Encode<'_, sqlx::Postgres> for Time {
 }
 
 impl Client for &mut PgConnection {
-    async fn numbers(
+    async fn answer(
         &mut self,
         statement: String,
         values: Vec<Value>,
-    ) -> Result<Vec<Option<i64>>, Failed> {
+    ) -> Result<Option<Option<String>>, Failed> {
         // Remembered by the server if statements of the user are: then this is no pool of transactions, where a
         // statement that one connection has prepared is not known to the next.
         let persistent = self.cached_statements_size() > 0;
@@ -41,16 +41,16 @@ impl Client for &mut PgConnection {
             };
         }
         let rows = query.fetch_all(&mut **self).await?;
-        Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?)
+        Ok(rows.first().map(|row| row.try_get(0)).transpose()?)
     }
 }
 
 impl Client for &mut sqlx::Transaction<'_, sqlx::Postgres> {
-    async fn numbers(
+    async fn answer(
         &mut self,
         statement: String,
         values: Vec<Value>,
-    ) -> Result<Vec<Option<i64>>, Failed> {
-        (&mut ***self).numbers(statement, values).await
+    ) -> Result<Option<Option<String>>, Failed> {
+        (&mut ***self).answer(statement, values).await
     }
 }

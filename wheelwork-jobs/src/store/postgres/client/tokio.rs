@@ -15,14 +15,14 @@ fn typed(value: &Value) -> (&(dyn ToSql + Sync), Type) {
 }
 
 impl Client for &Transaction<'_> {
-    async fn numbers(
+    async fn answer(
         &mut self,
         statement: String,
         values: Vec<Value>,
-    ) -> Result<Vec<Option<i64>>, Failed> {
+    ) -> Result<Option<Option<String>>, Failed> {
         let parameters: Vec<_> = values.iter().map(typed).collect();
         // The types are given, so that this takes one round trip, also in a pool.
         let rows = self.query_typed(&statement, &parameters).await.map_err(Described)?;
-        Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>().map_err(Described)?)
+        Ok(rows.first().map(|row| row.try_get(0)).transpose().map_err(Described)?)
     }
 }
