@@ -68,8 +68,7 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         sql::START => (&[Int, Uuids, Ints], &[Uuid, Int, Int]),
         sql::DONE | sql::LET_GO | sql::WAIT => (&[Uuids, Ints], &[Uuid, Int]),
         sql::PAUSE | sql::RESUME => (&[Text], &[Text]),
-        sql::FAILED => (&[Uuids, Ints, Ints, Texts], &[Uuid, Int]),
-        sql::REPEAT => (&[Uuids, Ints, Times, Texts], &[Uuid, Int]),
+        sql::FAILED => (&[Uuids, Ints, Ints, Texts, Times], &[Uuid, Int]),
         sql::LEFT => (&[Uuids, Ints], &[Uuid, Int, Bool]),
         sql::CANCEL => (&[Uuid, Int], &[Int, Int, Bool, Text, Text]),
         sql::RESCHEDULE => {
@@ -183,7 +182,6 @@ impl<'a> Statement<'a> {
             sql::PAUSE => self.set_paused(&p.text(1), true).await,
             sql::RESUME => self.set_paused(&p.text(1), false).await,
             sql::FAILED => self.failed(p).await,
-            sql::REPEAT => self.repeat(p).await,
             sql::LEFT => Ok(self.left(p)),
             sql::HOLDING => Ok(self.holding(p)),
             sql::START => self.start(p).await,
@@ -725,8 +723,8 @@ impl<'a> Statement<'a> {
 
     /// Claims a row that is locked. A claim of a limited kind says so, and any other leaves it as it is.
     fn own(&self, (id, row): (u128, JobRow), owner: i64, limited: Option<bool>) -> Vec<Cell> {
-        let (epoch, claims) = (row.epoch + 1, row.claims + 1);
         let limited = limited.unwrap_or(row.limited);
+        let (epoch, claims) = (row.epoch + 1, row.claims + 1);
         let row = JobRow { owner: Some(owner), epoch, claims, limited, ..row };
         self.set(id, row.clone());
         let mut cells = claim_of(&(id, row.clone()));
@@ -821,14 +819,21 @@ impl<'a> Statement<'a> {
 
     async fn failed(&self, p: &Parameters) -> Done<Rows> {
         let (ids, delays, errors) = (p.uuids(1), p.maybe_ints(3), p.maybe_texts(4));
+        let nexts = p.maybe_times(5);
         let mine = self.lock_claims(&ids, &p.ints(2), |row| row.owner.is_some()).await?;
         for (id, row) in &mine {
             let Some(n) = ids.iter().position(|other| other == id) else { continue };
+            let (owner, claims, starts) = (None, 0, 0);
+            if let Some(due) = nexts[n] {
+                let (attempts, error, dead) = (0, errors[n].clone(), false);
+                let row = row.clone();
+                self.set(*id, JobRow { owner, attempts, claims, starts, dead, due, error, ..row });
+                continue;
+            }
             let (dead, counts) = (delays[n].is_none(), i64::from(errors[n].is_some()));
             let error = errors[n].clone().or_else(|| row.error.clone());
             let due = delays[n].map_or(row.due, |delay| self.now.after(micros(delay)).max(row.due));
             let attempts = row.attempts + counts;
-            let (owner, claims, starts) = (None, 0, 0);
             let row = row.clone();
             self.set(*id, JobRow { owner, attempts, claims, starts, dead, due, error, ..row });
         }
@@ -851,18 +856,6 @@ impl<'a> Statement<'a> {
             let pause = micros(age / 8).clamp(WAIT.0, WAIT.1);
             let (owner, claims, starts, due) = (None, 0, 0, self.now.after(pause));
             self.set(*id, JobRow { owner, claims, starts, due, ..row.clone() });
-        }
-        Ok(mine.iter().map(claim_of).collect())
-    }
-
-    async fn repeat(&self, p: &Parameters) -> Done<Rows> {
-        let (ids, dues, errors) = (p.uuids(1), p.maybe_times(3), p.maybe_texts(4));
-        let mine = self.lock_claims(&ids, &p.ints(2), |row| row.owner.is_some()).await?;
-        for (id, row) in &mine {
-            let Some(n) = ids.iter().position(|other| other == id) else { continue };
-            let (due, error) = (dues[n].unwrap_or(row.due), errors[n].clone());
-            let (owner, attempts, claims, starts) = (None, 0, 0, 0);
-            self.set(*id, JobRow { owner, attempts, claims, starts, due, error, ..row.clone() });
         }
         Ok(mine.iter().map(claim_of).collect())
     }

@@ -10,33 +10,22 @@ use std::time::SystemTime;
 use tokio_postgres::error::SqlState;
 
 /// A run after which the job stays, as it is stored.
+#[derive(Clone)]
 struct Failure<'a> {
     claim: Claim,
-    next: Next,
+    /// In microseconds. With neither this nor `next`, the job is dead.
+    delay: Option<i64>,
     /// `None` if the attempt does not count.
     error: Option<Cow<'a, str>>,
-}
-
-/// When it runs again.
-#[derive(Clone, Copy)]
-enum Next {
-    /// In microseconds.
-    After(i64),
-    /// With new attempts.
-    At(SystemTime),
-    /// Never: the job is dead.
-    Never,
+    /// Then it runs with new attempts.
+    next: Option<SystemTime>,
 }
 
 impl Failure<'_> {
     /// The same with a text that every encoding of a database has.
     fn in_ascii(&self) -> Self {
-        let escape = |c: char| {
-            if c.is_ascii() { c.to_string() } else { c.escape_default().to_string() }
-        };
-        let in_ascii = |error: &Cow<'_, str>| Cow::Owned(error.chars().map(escape).collect());
-        let error = self.error.as_ref().map(in_ascii);
-        Self { claim: self.claim, next: self.next, error }
+        let error = self.error.as_deref().map(|error| Cow::Owned(in_ascii(error)));
+        Self { error, ..self.clone() }
     }
 }
 
@@ -67,10 +56,9 @@ impl Inner {
     pub(super) async fn finish(&self, ends: &[End]) -> Result<Vec<Finished>, StoreError> {
         let mut call = self.ends.call("end jobs").await?;
         let (mut done, mut let_go, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut repeated, mut failed) = (Vec::new(), Vec::new());
-        let mut kept = Vec::new();
+        let (mut failed, mut kept) = (Vec::new(), Vec::new());
         for End { claim, outcome } in ends {
-            let (next, error) = match outcome {
+            let (delay, error, next) = match outcome {
                 Outcome::Done => {
                     done.push(*claim);
                     continue;
@@ -88,23 +76,19 @@ impl Inner {
                     continue;
                 }
                 Outcome::Repeat { due, error, .. } => {
-                    (Next::At((*due).into()), error.as_ref().map(Into::into))
+                    (None, error.as_ref().map(Into::into), Some((*due).into()))
                 }
-                Outcome::Retry { delay, error } => {
-                    (Next::After(micros(*delay)), Some(error.into()))
-                }
-                Outcome::Snooze { delay } => (Next::After(micros(*delay)), None),
-                Outcome::Bury { error } => (Next::Never, Some(error.into())),
+                Outcome::Retry { delay, error } => (Some(micros(*delay)), Some(error.into()), None),
+                Outcome::Snooze { delay } => (Some(micros(*delay)), None, None),
+                Outcome::Bury { error } => (None, Some(error.into()), None),
             };
-            let list = if matches!(next, Next::At(_)) { &mut repeated } else { &mut failed };
-            list.push(Failure { claim: *claim, next, error });
+            failed.push(Failure { claim: *claim, delay, error, next });
         }
         // In one order everywhere, so that two statements never wait for each other.
         done.sort_unstable();
         failed.sort_unstable_by_key(|failure| failure.claim);
         let_go.sort_unstable();
         waiting.sort_unstable();
-        repeated.sort_unstable_by_key(|failure| failure.claim);
 
         let mut held = HashSet::new();
         change(&mut call, sql::DONE, &done, &mut held).await?;
@@ -113,7 +97,6 @@ impl Inner {
         change(&mut call, sql::LET_GO, &let_go, &mut held).await?;
         change(&mut call, sql::WAIT, &waiting, &mut held).await?;
         fail(&mut call, &failed, &mut held).await?;
-        fail(&mut call, &repeated, &mut held).await?;
         let missing: Vec<Claim> =
             ends.iter().map(|end| end.claim).filter(|claim| !held.contains(claim)).collect();
         let left = left(&mut call, &missing).await?;
@@ -173,7 +156,6 @@ async fn fail(
     Ok(())
 }
 
-/// Those that get new attempts come together, without others.
 async fn update(
     call: &mut Call<'_>,
     failed: &[Failure<'_>],
@@ -181,19 +163,9 @@ async fn update(
     let claims: Vec<_> = failed.iter().map(|failure| failure.claim).collect();
     let (ids, epochs) = columns(&claims);
     let errors: Vec<_> = failed.iter().map(|failure| failure.error.as_deref()).collect();
-    let (mut delays, mut dues) = (Vec::new(), Vec::new());
-    for failure in failed {
-        match failure.next {
-            Next::At(due) => dues.push(due),
-            Next::After(delay) => delays.push(Some(delay)),
-            Next::Never => delays.push(None),
-        }
-    }
-    if dues.is_empty() {
-        call.query(sql::FAILED, &[&ids, &epochs, &delays, &errors]).await
-    } else {
-        call.query(sql::REPEAT, &[&ids, &epochs, &dues, &errors]).await
-    }
+    let delays: Vec<_> = failed.iter().map(|failure| failure.delay).collect();
+    let nexts: Vec<_> = failed.iter().map(|failure| failure.next).collect();
+    call.query(sql::FAILED, &[&ids, &epochs, &delays, &errors, &nexts]).await
 }
 
 /// Those of the claims that are still in the table, and whether an owner has them.
@@ -211,6 +183,12 @@ fn note(rows: &[tokio_postgres::Row], held: &mut HashSet<Claim>) -> Result<(), S
         held.insert(rows::claim(row)?);
     }
     Ok(())
+}
+
+pub(super) fn in_ascii(text: &str) -> String {
+    let escape =
+        |c: char| if c.is_ascii() { c.to_string() } else { c.escape_default().to_string() };
+    text.chars().map(escape).collect()
 }
 
 /// Whether the database's encoding lacks a character.

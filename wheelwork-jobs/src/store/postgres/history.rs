@@ -2,7 +2,7 @@
 
 use super::connect::{Call, halve};
 use super::rows::{self, get};
-use super::{Inner, columns, micros, uuid};
+use super::{Inner, columns, micros, sql, uuid};
 use crate::job::{JobId, StoredJob};
 use crate::store::{Claim, Kept, StoreError};
 use crate::time::Timestamp;
@@ -13,19 +13,14 @@ use std::time::SystemTime;
 const BATCH: usize = 100;
 
 /// Moves jobs to those that are done: ids $1, epochs $2, for how many microseconds $3, results $4. Passes over
-/// rows that somebody has locked. `OFFSET` as in `DONE`. A job with the id of one that is kept, which was stored
+/// rows that somebody has locked. A job with the id of one that is kept, which was stored
 /// again after its end, takes its place.
-pub(crate) const DONE_KEPT: &str = "
-WITH mine AS (
-    SELECT held.id, ended.lasts, ended.result
-    FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[]) AS ended (id, epoch, lasts, result),
-    LATERAL (
-        SELECT id FROM wheelwork_jobs
-        WHERE id = ended.id AND epoch = ended.epoch
-        OFFSET 0
-        FOR UPDATE SKIP LOCKED
-    ) AS held
-),
+pub(crate) const DONE_KEPT: &str = concat!(
+    sql::claimed!(
+        "$1::uuid[], $2::bigint[], $3::bigint[], $4::text[]", "id, epoch, lasts, result", "true",
+        ", ended.lasts, ended.result"
+    ),
+    ",
 gone AS (
     DELETE FROM wheelwork_jobs AS job
     WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
@@ -44,7 +39,8 @@ kept AS (
         until = excluded.until, attempts = excluded.attempts, payload = excluded.payload,
         result = excluded.result
 )
-SELECT id, epoch FROM gone";
+SELECT id, epoch FROM gone"
+);
 
 /// Moves the job $1 of the epoch $2 to those that are done, for $3 microseconds, with the result $4. Waits for
 /// whoever has locked its row.

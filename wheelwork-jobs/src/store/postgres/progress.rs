@@ -1,6 +1,6 @@
 //! How far runs are. A report is of one claim: it is not shown for a later one.
 
-use super::ends::is_foreign;
+use super::ends::{in_ascii, is_foreign};
 use super::rows::get;
 use super::{Inner, columns, uuid};
 use crate::job::{JobId, Progress};
@@ -64,11 +64,4 @@ impl Inner {
         let number = |column| get::<i64>(row, column).map(i64::unsigned_abs);
         Ok(Some(Progress { done: number(0)?, of: number(1)?, text: get(row, 2)? }))
     }
-}
-
-/// A text that every encoding of a database has.
-fn in_ascii(text: &str) -> String {
-    let escape =
-        |c: char| if c.is_ascii() { c.to_string() } else { c.escape_default().to_string() };
-    text.chars().map(escape).collect()
 }

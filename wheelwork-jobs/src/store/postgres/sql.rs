@@ -79,23 +79,39 @@ UPDATE wheelwork_nodes SET expires = statement_timestamp() WHERE id = ANY (
     ARRAY (SELECT -ended.node FROM unnest($1::bigint[]) AS ended (node))
 )";
 
-/// Gives to the node $1 the claims ($3, $4) that the nodes $2 still have. Passes over rows that somebody has
-/// locked. `OFFSET` as in `DONE`.
-pub(crate) const KEEP: &str = "
+/// The part of a statement that locks the claims of the arrays `$of`, named `$names`, and passes over rows that somebody
+/// has locked. `mine` are those whose owner `$is` so, with `$more`. `OFFSET` keeps the inner query whole: the planner must
+/// look each id up. A join would read the whole table if it was empty when its statistics were made. For the same reason
+/// the inner query says nothing of the owner, whose index can be long while its statistics say that it is empty.
+macro_rules! claimed {
+    ($of:literal, $names:literal, $is:literal $(, $more:literal)?) => {
+        concat!(
+            "
 WITH mine AS (
-    SELECT held.id
-    FROM unnest($3::uuid[], $4::bigint[]) AS kept (id, epoch),
+    SELECT held.id", $($more,)? "
+    FROM unnest(", $of, ") AS ended (", $names, "),
     LATERAL (
         SELECT id, owner FROM wheelwork_jobs
-        WHERE id = kept.id AND epoch = kept.epoch
+        WHERE id = ended.id AND epoch = ended.epoch
         OFFSET 0
         FOR UPDATE SKIP LOCKED
     ) AS held
-    WHERE held.owner = ANY ($2::bigint[])
-)
+    WHERE ", $is, "
+)"
+        )
+    };
+}
+pub(crate) use claimed;
+
+/// Gives to the node $1 the claims ($3, $4) that the nodes $2 still have. Passes over rows that somebody has
+/// locked.
+pub(crate) const KEEP: &str = concat!(
+    claimed!("$3::uuid[], $4::bigint[]", "id, epoch", "held.owner = ANY ($2::bigint[])"),
+    "
 UPDATE wheelwork_jobs AS job SET owner = $1
 WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
-RETURNING job.id, job.epoch";
+RETURNING job.id, job.epoch"
+);
 
 /// Frees at most $2 jobs that the nodes $1 own, the earliest first, and counts them. Passes over rows that
 /// somebody has locked: a handler that is paused in its transaction must not hold up the others.
@@ -460,78 +476,44 @@ SELECT
     )
 FROM (SELECT) AS one LEFT JOIN claimed ON true";
 
-/// Deletes jobs: ids $1, epochs $2. Passes over rows that somebody has locked. `OFFSET` keeps the inner query
-/// whole: the planner must look each id up. A join would read the whole table if it was empty when its
-/// statistics were made. For the same reason the inner query says nothing of the owner, whose index can be
-/// long while its statistics say that it is empty.
-pub(crate) const DONE: &str = "
-WITH mine AS (
-    SELECT held.id
-    FROM unnest($1::uuid[], $2::bigint[]) AS ended (id, epoch),
-    LATERAL (
-        SELECT id FROM wheelwork_jobs
-        WHERE id = ended.id AND epoch = ended.epoch
-        OFFSET 0
-        FOR UPDATE SKIP LOCKED
-    ) AS held
-)
+/// Deletes jobs: ids $1, epochs $2. Passes over rows that somebody has locked.
+pub(crate) const DONE: &str = concat!(
+    claimed!("$1::uuid[], $2::bigint[]", "id, epoch", "true"),
+    "
 DELETE FROM wheelwork_jobs AS job
 WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
-RETURNING job.id, job.epoch";
+RETURNING job.id, job.epoch"
+);
 
-/// Frees or buries jobs after a failure: ids $1, epochs $2, delays in microseconds $3 or NULL to bury,
-/// errors $4 or NULL if there was none: then the attempt does not count. Not due before the attempt was, or an
-/// occurrence would come again after the retry, if the clock was set back. Passes over rows that somebody has
-/// locked. A job that is free already has had this failure. `OFFSET` as in `DONE`. The array leaves to the join only
-/// the rows that were found.
-pub(crate) const FAILED: &str = "
-WITH mine AS (
-    SELECT held.id, ended.delay, ended.error
-    FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[]) AS ended (id, epoch, delay, error),
-    LATERAL (
-        SELECT id, owner FROM wheelwork_jobs
-        WHERE id = ended.id AND epoch = ended.epoch
-        OFFSET 0
-        FOR UPDATE SKIP LOCKED
-    ) AS held
-    WHERE held.owner IS NOT NULL
-)
+/// Frees or buries jobs after their runs: ids $1, epochs $2, delays in microseconds $3, errors $4 or NULL if there was
+/// none: then the attempt does not count. Next occurrences $5 of periodic jobs, which begin with new attempts and the
+/// error of the one that was given up. Buries those with neither delay nor occurrence. Not due before the attempt was,
+/// or an occurrence would come again after the retry, if the clock was set back. Passes over rows that somebody has
+/// locked. A job that is free already has had this end. The array leaves to the join only the rows that were found.
+pub(crate) const FAILED: &str = concat!(
+    claimed!(
+        "$1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::timestamptz[]",
+        "id, epoch, delay, error, next", "held.owner IS NOT NULL", ", ended.delay, ended.error, ended.next"
+    ),
+    "
 UPDATE wheelwork_jobs AS job
 SET owner = NULL,
-    attempts = attempts + CASE WHEN mine.error IS NULL THEN 0 ELSE 1 END,
+    attempts = CASE WHEN mine.next IS NOT NULL THEN 0 WHEN mine.error IS NULL THEN attempts ELSE attempts + 1 END,
     claims = 0,
     starts = 0,
-    dead = mine.delay IS NULL,
-    due = greatest(statement_timestamp() + mine.delay * interval '1 microsecond', due),
-    error = coalesce(mine.error, job.error)
+    dead = mine.delay IS NULL AND mine.next IS NULL,
+    due = coalesce(mine.next, greatest(statement_timestamp() + mine.delay * interval '1 microsecond', due)),
+    error = CASE WHEN mine.next IS NULL THEN coalesce(mine.error, job.error) ELSE mine.error END
 FROM mine
 WHERE job.id = mine.id AND job.id = ANY (ARRAY (SELECT mine.id FROM mine))
-RETURNING job.id, job.epoch";
-
-/// The part of a statement that locks the claims ($1, $2), ids and epochs, and passes over rows that somebody has
-/// locked. `OFFSET` as in `DONE`.
-macro_rules! claimed {
-    () => {
-        "
-WITH mine AS (
-    SELECT held.id
-    FROM unnest($1::uuid[], $2::bigint[]) AS ended (id, epoch),
-    LATERAL (
-        SELECT id, owner FROM wheelwork_jobs
-        WHERE id = ended.id AND epoch = ended.epoch
-        OFFSET 0
-        FOR UPDATE SKIP LOCKED
-    ) AS held
-    WHERE held.owner IS NOT NULL
-)
-"
-    };
-}
+RETURNING job.id, job.epoch"
+);
 
 /// Frees jobs that have not begun: ids $1, epochs $2. The claim does not count.
 pub(crate) const LET_GO: &str = concat!(
-    claimed!(),
-    "UPDATE wheelwork_jobs AS job SET owner = NULL, claims = greatest(claims - 1, 0)
+    claimed!("$1::uuid[], $2::bigint[]", "id, epoch", "held.owner IS NOT NULL"),
+    "
+UPDATE wheelwork_jobs AS job SET owner = NULL, claims = greatest(claims - 1, 0)
 WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
 RETURNING job.id, job.epoch"
 );
@@ -539,8 +521,9 @@ RETURNING job.id, job.epoch"
 /// Frees the last jobs of groups, which wait: ids $1, epochs $2. A node looks again after an eighth of the time since
 /// they were stored, which the epoch says: at least 0.2 s, at most 30 s.
 pub(crate) const WAIT: &str = concat!(
-    claimed!(),
-    "UPDATE wheelwork_jobs AS job
+    claimed!("$1::uuid[], $2::bigint[]", "id, epoch", "held.owner IS NOT NULL"),
+    "
+UPDATE wheelwork_jobs AS job
 SET owner = NULL, claims = 0, starts = 0,
     due = statement_timestamp() + interval '1 microsecond' * least(greatest(
         ((extract(epoch FROM statement_timestamp()) * 1000000)::bigint - job.epoch) / 8, 200000
@@ -549,27 +532,7 @@ WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
 RETURNING job.id, job.epoch"
 );
 
-/// Moves periodic jobs to their next occurrences: ids $1, epochs $2, due times $3, errors $4 of those that were
-/// given up. Else as `FAILED`.
-pub(crate) const REPEAT: &str = "
-WITH mine AS (
-    SELECT held.id, ended.due, ended.error
-    FROM unnest($1::uuid[], $2::bigint[], $3::timestamptz[], $4::text[]) AS ended (id, epoch, due, error),
-    LATERAL (
-        SELECT id, owner FROM wheelwork_jobs
-        WHERE id = ended.id AND epoch = ended.epoch
-        OFFSET 0
-        FOR UPDATE SKIP LOCKED
-    ) AS held
-    WHERE held.owner IS NOT NULL
-)
-UPDATE wheelwork_jobs AS job
-SET owner = NULL, attempts = 0, claims = 0, starts = 0, due = mine.due, error = mine.error
-FROM mine
-WHERE job.id = mine.id AND job.id = ANY (ARRAY (SELECT mine.id FROM mine))
-RETURNING job.id, job.epoch";
-
-/// Those of the claims ($2, $3) that the node $1 has. `OFFSET` as in `DONE`.
+/// Those of the claims ($2, $3) that the node $1 has. `OFFSET` as in `claimed`.
 pub(crate) const HOLDING: &str = "
 SELECT job.id, job.epoch
 FROM unnest($2::uuid[], $3::bigint[]) AS held (id, epoch),
@@ -581,22 +544,14 @@ LATERAL (
 WHERE job.owner = $1";
 
 /// Counts the beginning of a run of each of the claims ($2, $3) that the node $1 has. Passes over rows that
-/// somebody has locked. `OFFSET` as in `DONE`.
-pub(crate) const START: &str = "
-WITH mine AS (
-    SELECT held.id
-    FROM unnest($2::uuid[], $3::bigint[]) AS due (id, epoch),
-    LATERAL (
-        SELECT id, owner FROM wheelwork_jobs
-        WHERE id = due.id AND epoch = due.epoch
-        OFFSET 0
-        FOR UPDATE SKIP LOCKED
-    ) AS held
-    WHERE held.owner = $1
-)
+/// somebody has locked. `OFFSET` as in `claimed`.
+pub(crate) const START: &str = concat!(
+    claimed!("$2::uuid[], $3::bigint[]", "id, epoch", "held.owner = $1"),
+    "
 UPDATE wheelwork_jobs AS job SET starts = starts + 1
 WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
-RETURNING job.id, job.epoch, job.starts";
+RETURNING job.id, job.epoch, job.starts"
+);
 
 /// Those of the claims ($1, $2) that are in the table, and whether they have an owner.
 pub(crate) const LEFT: &str = "
@@ -742,7 +697,7 @@ FROM stored LEFT JOIN before ON true"
 );
 
 /// Those of the claims ($2, $3) of the nodes $1 that were revoked, whose nodes have not acknowledged it and have not
-/// ended, and whether their lives have lapsed. `OFFSET` as in `DONE`.
+/// ended, and whether their lives have lapsed. `OFFSET` as in `claimed`.
 pub(crate) const REVOKED: &str = "
 SELECT claim.node, claim.job, claim.epoch, node.expires < statement_timestamp()
 FROM unnest($1::bigint[], $2::uuid[], $3::bigint[]) AS asked (node, job, epoch),

@@ -59,7 +59,7 @@ macro_rules! named {
 }
 
 /// What nodes run. Those that change something come more often.
-const OF_NODES: [(&str, &str, u32); 36] = [
+const OF_NODES: [(&str, &str, u32); 35] = [
     named!(NEXT_NODE 6),
     named!(PROLONG 1),
     named!(END_NODE 1),
@@ -87,8 +87,7 @@ const OF_NODES: [(&str, &str, u32); 36] = [
     named!(WAIT 3),
     named!(PAUSE 1),
     named!(RESUME 2),
-    named!(FAILED 5),
-    named!(REPEAT 3),
+    named!(FAILED 8),
     named!(LEFT 1),
     named!(CANCEL 3),
     named!(RESCHEDULE 6),
@@ -213,16 +212,19 @@ impl Generator {
             }
             sql::DONE | sql::LET_GO | sql::LEFT => self.claims(4).into(),
             sql::WAIT => self.claims(1).into(),
-            sql::FAILED | sql::REPEAT => {
+            sql::FAILED => {
                 let ids = self.held(4);
                 let epochs = List(ids.iter().map(|id| self.epoch(id)).collect());
-                let whens = self.list(&ids, |this| match text {
-                    sql::REPEAT => this.time(),
-                    _ if this.rng.u8(..4) == 0 => Null,
+                let delays = self.list(&ids, |this| match this.rng.u8(..4) {
+                    0 => Null,
                     _ => this.delay(3),
                 });
                 let errors = self.list(&ids, Self::error);
-                vec![List(ids), epochs, whens, errors]
+                let nexts = self.list(&ids, |this| match this.rng.bool() {
+                    true => this.time(),
+                    false => Null,
+                });
+                vec![List(ids), epochs, delays, errors, nexts]
             }
             sql::CANCEL => vec![self.id(), self.maybe_node()],
             sql::RESCHEDULE => {
