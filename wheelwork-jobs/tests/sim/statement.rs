@@ -718,12 +718,11 @@ impl<'a> Statement<'a> {
             me = self.me(node).await?;
         }
         let Some(owner) = me else { return Ok(vec![]) };
-        Ok(near.into_iter().map(|near| self.own(near, owner, None)).collect())
+        Ok(near.into_iter().map(|near| self.own(near, owner, false)).collect())
     }
 
-    /// Claims a row that is locked. A claim of a limited kind says so, and any other leaves it as it is.
-    fn own(&self, (id, row): (u128, JobRow), owner: i64, limited: Option<bool>) -> Vec<Cell> {
-        let limited = limited.unwrap_or(row.limited);
+    /// Claims a row that is locked, under a limit of its kind or not.
+    fn own(&self, (id, row): (u128, JobRow), owner: i64, limited: bool) -> Vec<Cell> {
         let (epoch, claims) = (row.epoch + 1, row.claims + 1);
         let row = JobRow { owner: Some(owner), epoch, claims, limited, ..row };
         self.set(id, row.clone());
@@ -791,7 +790,7 @@ impl<'a> Statement<'a> {
             if let Some(owner) = me
                 && let Some(row) = self.lock_job(id, is_so).await?
             {
-                claimed.push(self.own((id, row), owner, Some(true)));
+                claimed.push(self.own((id, row), owner, true));
             }
         }
         let spent = rate.map_or(spent, |rate| {

@@ -358,7 +358,7 @@ near AS (
     ) AS free
 )
 UPDATE wheelwork_jobs AS job
-SET owner = me.id, epoch = job.epoch + 1, claims = job.claims + 1
+SET owner = me.id, epoch = job.epoch + 1, claims = job.claims + 1, limited = false
 FROM me
 WHERE job.id = ANY (ARRAY (SELECT near.id FROM near))
 RETURNING
