@@ -1,5 +1,6 @@
 //! Tests that need what no user has: the calls of a store. They are unit tests of the library.
 
+mod complete;
 mod everywhere;
 mod flaky;
 mod health;
