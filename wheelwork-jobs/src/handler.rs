@@ -4,6 +4,7 @@ use crate::error::{CompleteError, ResultError, ScheduleError};
 use crate::job::{JobId, NewJob, Progress};
 use crate::json;
 use crate::kind::Kind;
+use crate::lock::lock;
 use crate::periodic::Repetition;
 use crate::reports::Reports;
 use crate::store::{Claim, InTransaction, Kept, Store, Transaction};
@@ -17,7 +18,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 use tokio_util::sync::CancellationToken;
 
@@ -76,22 +77,22 @@ impl Told {
     }
 
     pub(crate) fn reached(&self, completion: Completion) {
-        let mut reached = self.completion.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reached = lock(&self.completion);
         *reached = completion.max(*reached);
     }
 
     pub(crate) fn completion(&self) -> Completion {
-        *self.completion.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.completion)
     }
 
     pub(crate) fn snooze(&self) -> Option<Duration> {
-        *self.snooze.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.snooze)
     }
 
     /// How the job is kept if it is done now. `None` if it is not kept.
     pub(crate) fn kept(&self) -> Option<Kept> {
         let lasts = self.keep_done?;
-        let result = self.result.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let result = lock(&self.result).clone();
         Some(Kept { lasts, result })
     }
 }
@@ -122,7 +123,7 @@ impl<P, S: Store> Job<P, S> {
     /// }
     /// ```
     pub fn snooze(&self, delay: Duration) {
-        *self.told.snooze.lock().unwrap_or_else(PoisonError::into_inner) = Some(delay);
+        *lock(&self.told.snooze) = Some(delay);
     }
 
     /// Reports how far the run is: so many parts are `done`, `of` so many (0 if nobody knows), and what it does.
@@ -185,7 +186,7 @@ impl<P, S: Store> Job<P, S> {
         if json.len() > Self::LONGEST_RESULT {
             return Err(ResultError::Long { bytes: json.len() });
         }
-        *self.told.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(json);
+        *lock(&self.told.result) = Some(json);
         Ok(())
     }
 

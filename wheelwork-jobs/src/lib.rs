@@ -54,6 +54,7 @@ mod job;
 mod jobs;
 mod json;
 mod kind;
+mod lock;
 mod metrics;
 mod node;
 mod periodic;

@@ -1,9 +1,10 @@
 //! What runs report of their progress.
 
 use crate::job::Progress;
+use crate::lock::lock;
 use crate::store::Claim;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use tokio::sync::Notify;
 
 /// The last report of each run that the store does not have yet.
@@ -14,18 +15,14 @@ pub(crate) struct Reports {
 }
 
 impl Reports {
-    fn last(&self) -> MutexGuard<'_, HashMap<Claim, Progress>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn add(&self, claim: Claim, progress: Progress) {
-        self.last().insert(claim, progress);
+        lock(&self.last).insert(claim, progress);
         self.more.notify_one();
     }
 
     /// The store has not taken it. A later report counts more.
     pub(crate) fn put_back(&self, reports: Vec<(Claim, Progress)>) {
-        let mut last = self.last();
+        let mut last = lock(&self.last);
         for (claim, progress) in reports {
             last.entry(claim).or_insert(progress);
         }
@@ -33,12 +30,12 @@ impl Reports {
 
     /// The run has ended.
     pub(crate) fn forget(&self, claim: Claim) {
-        self.last().remove(&claim);
+        lock(&self.last).remove(&claim);
     }
 
     /// At most so many, in the order of ids.
     pub(crate) fn take(&self, most: usize) -> Vec<(Claim, Progress)> {
-        let mut last = self.last();
+        let mut last = lock(&self.last);
         let claims: Vec<_> = last.keys().copied().take(most).collect();
         let mut taken: Vec<_> =
             claims.into_iter().filter_map(|claim| last.remove_entry(&claim)).collect();

@@ -13,9 +13,10 @@ pub use self::kinds::KindMetrics;
 pub(crate) use self::text::escape;
 
 use self::kinds::Kinds;
+use crate::lock::lock;
 use std::sync::Arc;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// What this `Jobs` has done since it was opened, and what it holds.
@@ -143,7 +144,7 @@ impl Counts {
 
     /// A handler is called.
     pub(crate) fn fired(&self, kind: usize, late_by: Duration) {
-        self.late_by.lock().unwrap_or_else(PoisonError::into_inner).record(late_by);
+        lock(&self.late_by).record(late_by);
         let counts = self.kinds.of(kind);
         counts.fired.add(1);
         counts.late_by(late_by);
@@ -173,7 +174,7 @@ impl Counts {
             died,
             held: sum(|kind| kind.held),
             running: sum(|kind| kind.running),
-            late_by: self.late_by.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            late_by: lock(&self.late_by).clone(),
             kinds,
         }
     }

@@ -52,13 +52,14 @@ use crate::handler::Handler;
 use crate::health::{Condition, Health};
 use crate::host::{self, Runtime, Timer};
 use crate::job::{JobId, NewJob};
+use crate::lock::lock;
 use crate::metrics::{Counts, Metrics};
 use crate::reports::Reports;
 use crate::store::{NodeId, Store, StoreError};
 use crate::time::DatabaseClock;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, RwLock, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -374,10 +375,6 @@ async fn prepare<S: Store>(store: &S, create_tables: bool) -> Result<(), OpenErr
         _ => return Err(OpenError::OlderTables { found, known }),
     }
     Ok(())
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Waits until an instant, or for ever if there is none. Also after the timer has stopped.

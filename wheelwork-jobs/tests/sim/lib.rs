@@ -52,6 +52,8 @@ mod jobs;
 mod json;
 #[path = "../../src/kind.rs"]
 mod kind;
+#[path = "../../src/lock.rs"]
+mod lock;
 #[path = "../../src/metrics/mod.rs"]
 mod metrics;
 #[path = "../../src/node/mod.rs"]

@@ -22,6 +22,7 @@ use super::place::place_of;
 use super::prefix::Prefix;
 use super::sql;
 use crate::host::{self, JoinHandle, Runtime};
+use crate::lock::lock;
 use crate::store::StoreError;
 use crate::trace::tell;
 use std::collections::{HashMap, HashSet};
@@ -29,7 +30,7 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex as Lock, PoisonError};
+use std::sync::{Arc, Mutex as Lock};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Mutex, MutexGuard};
@@ -266,14 +267,14 @@ struct Backend {
 impl Backend {
     /// `None` if another connection has this process already.
     fn new(process: i32, all: &Arc<Lock<HashSet<i32>>>) -> Option<Self> {
-        let new = all.lock().unwrap_or_else(PoisonError::into_inner).insert(process);
+        let new = lock(all).insert(process);
         new.then(|| Self { process, all: all.clone() })
     }
 }
 
 impl Drop for Backend {
     fn drop(&mut self) {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.process);
+        lock(&self.all).remove(&self.process);
     }
 }
 

@@ -3,8 +3,9 @@
 //! The connection that keeps a node alive listens as well. So each beat shows that it is still there, and
 //! a connection whose other end is gone is noticed by the beat that has no answer.
 
+use crate::lock::lock;
 use crate::store::{Claim, NodeId, Notice};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
@@ -20,12 +21,8 @@ struct State {
 }
 
 impl Ears {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn add(&self, listener: UnboundedSender<Notice>) {
-        let mut state = self.state();
+        let mut state = lock(&self.0);
         if state.ended.as_ref().is_some_and(|ended| !ended.is_cancelled()) {
             let _ = listener.send(Notice::Listening); // the node may have stopped meanwhile
         }
@@ -34,14 +31,14 @@ impl Ears {
 
     /// A connection listens now, until the token is cancelled.
     pub(super) fn listening(&self, ended: CancellationToken) {
-        let mut state = self.state();
+        let mut state = lock(&self.0);
         state.ended = Some(ended);
         state.tell(Notice::Listening);
     }
 
     /// The connection that listened has ended.
     pub(super) fn lost(&self) {
-        let mut state = self.state();
+        let mut state = lock(&self.0);
         if state.ended.take_if(|ended| ended.is_cancelled()).is_some() {
             state.tell(Notice::Lost);
         }
@@ -49,7 +46,7 @@ impl Ears {
 
     pub(super) fn hear(&self, payload: &str) {
         match parse(payload) {
-            Some(notice) => self.state().tell(notice),
+            Some(notice) => lock(&self.0).tell(notice),
             None => log::warn!(
                 "a notice {payload:?}: expected `look`, `paused` or `drop OWNER JOB EPOCH`"
             ),

@@ -13,10 +13,11 @@ use super::rows::{self, get};
 use super::{Inner, columns, micros, sql};
 use crate::batch::Batch;
 use crate::host;
+use crate::lock::lock;
 use crate::store::{Claim, Joined, NodeId, StoreError};
 use crate::time::Reading;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// At most so many jobs change their owner in one statement.
@@ -39,17 +40,9 @@ impl Default for Moves {
 }
 
 impl Moves {
-    fn batch(&self) -> MutexGuard<'_, Batch> {
-        self.batch.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn successors(&self) -> MutexGuard<'_, HashMap<i64, Vec<i64>>> {
-        self.successors.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A node and those that were made to succeed it.
     fn line(&self, node: i64) -> Vec<i64> {
-        let successors = self.successors().get(&node).cloned().unwrap_or_default();
+        let successors = lock(&self.successors).get(&node).cloned().unwrap_or_default();
         [vec![node], successors].concat()
     }
 
@@ -60,7 +53,7 @@ impl Moves {
         answer: Result<T, StoreError>,
         jobs: impl Fn(&T) -> usize,
     ) -> Result<T, StoreError> {
-        let mut batch = self.batch();
+        let mut batch = lock(&self.batch);
         match &answer {
             Ok(value) => batch.took(jobs(value), host::elapsed(begun)),
             Err(_) => batch.failed(),
@@ -87,7 +80,7 @@ impl Inner {
         let mut kept = Vec::new();
         let mut rest = keep;
         while let (Some(_), Some(_)) = (old, rest.first()) {
-            let (batch, later) = rest.split_at(self.moves.batch().size().min(rest.len()));
+            let (batch, later) = rest.split_at(lock(&self.moves.batch).size().min(rest.len()));
             let (ids, epochs) = columns(batch);
             let begun = host::now();
             let rows = call.query(sql::KEEP, &[&node, &line, &ids, &epochs]).await;
@@ -104,7 +97,7 @@ impl Inner {
         if let Some(old) = old {
             // What is left is freed by the node that sees the end of this life, if not now.
             self.free(&mut call, &ended, TURN).await?;
-            self.moves.successors().remove(&old);
+            lock(&self.moves.successors).remove(&old);
         }
         Ok(Joined { node: NodeId(node), kept, clock })
     }
@@ -128,7 +121,7 @@ impl Inner {
         let rows = call.query(sql::NEXT_NODE, &[]).await?;
         let node: i64 = get(rows::one(&rows)?, 0)?;
         if let Some(old) = old {
-            self.moves.successors().entry(old).or_default().push(node);
+            lock(&self.moves.successors).entry(old).or_default().push(node);
         }
         let asked = host::now();
         let rows = call.query(sql::NEW_NODE, &[&node, &micros(liveness)]).await?;
@@ -144,7 +137,7 @@ impl Inner {
             call.query(sql::END_NODE, &[&node, &1_000_000_i64]).await?;
         }
         self.free(&mut call, &line, Duration::MAX).await?;
-        self.moves.successors().remove(&node);
+        lock(&self.moves.successors).remove(&node);
         Ok(())
     }
 
@@ -169,7 +162,7 @@ impl Inner {
         let turn = host::now();
         let mut all = 0;
         loop {
-            let size = self.moves.batch().size();
+            let size = lock(&self.moves.batch).size();
             let most = i64::try_from(size).unwrap_or(i64::MAX);
             let begun = host::now();
             let rows = call.query(sql::FREE, &[&ended, &most]).await;

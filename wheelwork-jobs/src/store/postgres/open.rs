@@ -11,9 +11,10 @@ use super::connect::{is_locked, is_of_connection};
 use super::rows::get;
 use super::{Inner, sql};
 use crate::host;
+use crate::lock::lock;
 use crate::store::StoreError;
 use std::collections::HashSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
@@ -51,13 +52,9 @@ impl Open {
         }
     }
 
-    fn transactions(&self) -> MutexGuard<'_, Vec<OpenOne>> {
-        self.transactions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn add(&self, number: i64) {
         let since = host::now();
-        let mut all = self.transactions();
+        let mut all = lock(&self.transactions);
         let known = all.iter().rev().take(BATCH).any(|open| open.number == number);
         if !known && all.len() < MOST {
             all.push(OpenOne { number, since, ask_at: since + PAUSE.0 });
@@ -67,7 +64,7 @@ impl Open {
 
     /// Those to ask about now, or when that is.
     fn due(&self) -> Result<Vec<i64>, Option<Instant>> {
-        let all = self.transactions();
+        let all = lock(&self.transactions);
         let now = host::now();
         let due = all.iter().filter(|open| open.ask_at <= now).take(BATCH);
         let due: Vec<_> = due.map(|open| open.number).collect();
@@ -78,7 +75,7 @@ impl Open {
         let now = host::now();
         let (asked, ended): (HashSet<&i64>, HashSet<&i64>) =
             (asked.iter().collect(), ended.iter().collect());
-        let mut all = self.transactions();
+        let mut all = lock(&self.transactions);
         all.retain(|open| !ended.contains(&open.number));
         for open in all.iter_mut().filter(|open| asked.contains(&open.number)) {
             let pause = ((now - open.since) / 4).clamp(PAUSE.0, PAUSE.1);

@@ -36,13 +36,14 @@ use super::{
     Removed, Replaced, Started, Store, StoreError, Transact,
 };
 use crate::job::{JobId, NewJob, Progress, State, StoredJob, When};
+use crate::lock::lock;
 use crate::store::Glance;
 use crate::time::{Reading, Timestamp};
 use ::redb::backends::InMemoryBackend;
 use ::redb::{Database, ReadTransaction, ReadableDatabase};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -274,10 +275,6 @@ impl Redb {
     fn tell(listeners: &Mutex<Vec<UnboundedSender<Notice>>>, notice: Notice) {
         lock(listeners).retain(|listener| listener.send(notice).is_ok());
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn due_of(when: When, now: Timestamp) -> Timestamp {

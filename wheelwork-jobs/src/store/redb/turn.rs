@@ -4,11 +4,12 @@
 //! would never be polled again once other tasks block all threads of the runtime. So the thread that
 //! writes and the tasks of users take turns here first, where tasks wait without a thread.
 
+use crate::lock::lock;
 use crate::store::StoreError;
 use ::redb::{Database, TransactionError, WriteTransaction};
 use std::fmt;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex as Turn, OwnedMutexGuard};
 
@@ -28,12 +29,12 @@ impl Turns {
     }
 
     pub(super) fn set_limit(&self, limit: Duration) {
-        *self.limit.lock().unwrap_or_else(PoisonError::into_inner) = limit;
+        *lock(&self.limit) = limit;
     }
 
     /// Waits for a turn, and begins.
     pub(super) async fn begin(&self, database: &Database) -> Result<RedbTransaction, WriteError> {
-        let limit = *self.limit.lock().unwrap_or_else(PoisonError::into_inner);
+        let limit = *lock(&self.limit);
         let begun = Instant::now();
         let turn = tokio::time::timeout(limit, self.turn.clone().lock_owned()).await;
         let turn = turn.map_err(|_| WriteError::Busy(limit))?;
