@@ -5,11 +5,14 @@
 //! of CPU time for an insert, a cancel, an expiry and an empty tick. `cargo bench --bench wheels` takes up
 //! to 100,000 timeouts, `-- --full` up to 10,000,000. `-- --curves docs` stores the costs in docs/wheels.csv
 //! and draws them there. With `--stored`, it measures nothing and draws the stored costs.
+//! `-- --expiry` measures only the expiry of the wheels, beside lists written by hand.
 //! `-- --placements docs` measures nothing, and draws where each wheel places a timeout.
 
 mod compared;
 mod costs;
 mod curves;
+mod expiry;
+mod lists;
 mod measure;
 mod placements;
 mod tables;
@@ -40,6 +43,9 @@ struct Options {
     /// Show the costs that the folder holds, and measure nothing.
     #[arg(long, requires = "curves")]
     stored: bool,
+    /// Measure only the expiry of the wheels, beside lists written by hand.
+    #[arg(long, conflicts_with = "curves")]
+    expiry: bool,
     /// Draw into this folder where each wheel places a timeout, and measure nothing.
     #[arg(long, value_name = "FOLDER", conflicts_with = "curves")]
     placements: Option<PathBuf>,
@@ -52,6 +58,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = Options::parse();
     if let Some(folder) = &options.placements {
         return Ok(placements::draw(folder)?);
+    }
+    if options.expiry {
+        expiry::print();
+        return Ok(());
     }
     if let Some(folder) = options.curves.as_ref().filter(|_| options.stored) {
         return show(&costs::load(folder)?, Some(folder));
