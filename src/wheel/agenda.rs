@@ -26,7 +26,7 @@ pub(crate) struct Agenda {
 impl Agenda {
     /// The tick of the next token here.
     pub(super) fn next_tick(&self) -> Option<u64> {
-        let batch = self.batch.get(self.popped).map(|_| self.tick);
+        let batch = self.ahead(0).map(|_| self.tick);
         batch.into_iter().chain(self.waiting.next_tick()).min()
     }
 
@@ -34,22 +34,33 @@ impl Agenda {
     #[inline]
     pub(crate) fn pop(&mut self, structure: &mut impl TokenWheel, now: u64) -> Option<Due> {
         if self.waiting.is_empty() {
-            if let Some(token) = self.batch.get(self.popped) {
-                self.popped += 1;
+            if let Some(token) = self.pop_of(self.tick) {
                 return Some(Due { tick: self.tick, token });
             }
         }
         self.pop_otherwise(structure, now)
     }
 
+    /// Pops the next token of the batch, if it is due in `tick`.
+    #[inline]
+    pub(super) fn pop_of(&mut self, tick: u64) -> Option<Token> {
+        let token = self.ahead(0).filter(|_| self.tick == tick)?;
+        self.popped += 1;
+        Some(token)
+    }
+
+    /// The token that comes so many tokens after the next one, if it is in the batch.
+    #[inline]
+    pub(super) fn ahead(&self, distance: usize) -> Option<Token> {
+        self.batch.get(self.popped + distance)
+    }
+
+    #[inline(never)]
     fn pop_otherwise(&mut self, structure: &mut impl TokenWheel, now: u64) -> Option<Due> {
-        while self.batch.get(self.popped).is_none() && self.refill(structure, now) {}
+        while self.ahead(0).is_none() && self.refill(structure, now) {}
         let tick = self.next_tick()?;
-        match self.batch.get(self.popped).filter(|_| tick == self.tick) {
-            Some(token) => {
-                self.popped += 1;
-                Some(Due { tick, token })
-            }
+        match self.pop_of(tick) {
+            Some(token) => Some(Due { tick, token }),
             None => self.waiting.pop(),
         }
     }
@@ -63,11 +74,6 @@ impl Agenda {
         let next = structure.take_next(now, batch, |due| waiting.push(due));
         self.tick = next.unwrap_or_default();
         next.is_some()
-    }
-
-    /// Whether no token of a batch waits here, so that the structure has handed out no later tick.
-    pub(super) fn has_no_batch(&self) -> bool {
-        self.batch.get(self.popped).is_none()
     }
 
     /// Pushes a token that is due in a later tick, which has come too.

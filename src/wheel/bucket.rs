@@ -120,7 +120,7 @@ impl<M: Copy> Bucket<M> {
         begin
     }
 
-    pub(super) fn marks(&self) -> impl Iterator<Item = M> + '_ {
+    pub(super) fn marks(&self) -> impl Iterator<Item = M> + Clone + '_ {
         self.entries.iter().map(|entry| entry.mark)
     }
 
@@ -188,14 +188,13 @@ impl Bucket<u16> {
 
     /// The first and the last round of the entries. No entry may lie before round `current`.
     pub(super) fn rounds(&self, current: u64) -> Option<(u64, u64)> {
-        self.marks().map(|mark| absolute(mark, current)).fold(None, |span, round| {
-            let (first, last) = span.unwrap_or((round, round));
-            Some((round.min(first), round.max(last)))
-        })
+        let rounds = self.marks().map(|mark| absolute(mark, current));
+        Some((rounds.clone().min()?, rounds.max()?))
     }
 }
 
 /// The absolute round of a mark, which must not be before `current`.
+#[inline]
 fn absolute(mark: u16, current: u64) -> u64 {
     current + u64::from(mark.wrapping_sub(current as u16))
 }

@@ -18,7 +18,7 @@ use super::token::{Due, Token};
 #[derive(Debug)]
 pub(crate) struct Filing<W> {
     pub(super) wheel: W,
-    agenda: Agenda,
+    pub(super) agenda: Agenda,
     /// The number of entries, in the wheel and on the agenda.
     pub(super) entries: usize,
 }
@@ -70,7 +70,7 @@ impl<W: TokenWheel> Filing<W> {
         let Self { wheel, agenda, entries, .. } = self;
         *entries += 1;
         let in_reach = wheel.current_tick() <= tick && tick <= wheel.reach();
-        if tick > now || in_reach && agenda.has_no_batch() {
+        if tick > now || in_reach && agenda.ahead(0).is_none() {
             wheel.insert(tick, token);
         } else {
             agenda.push(tick, token);

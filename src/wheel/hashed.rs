@@ -87,11 +87,6 @@ impl Hashed {
         })
     }
 
-    /// The bucket for timeouts due at `tick`. An overdue one goes to the current bucket.
-    fn bucket_of(&self, tick: u64) -> usize {
-        (tick.max(self.current_tick) & self.slot_mask) as usize
-    }
-
     /// Takes all due timeouts out of a mixed bucket.
     fn take_from_mixed(
         &mut self,
@@ -124,13 +119,10 @@ impl Hashed {
     /// Recomputes `earliest` and `mixed` of a bucket from its entries.
     fn recompute(&mut self, bucket: usize) {
         let rounds = self.buckets[bucket].rounds(self.current_round());
-        let earliest = rounds.map_or(NOTHING, |(first, _)| self.tick(bucket, first));
+        let tick = |(first, _)| (first << self.round_shift) | bucket as u64;
+        let earliest = rounds.map_or(NOTHING, tick);
         self.earliest.set(bucket, earliest);
         self.mixed[bucket] = rounds.is_some_and(|(first, last)| first != last);
-    }
-
-    fn tick(&self, bucket: usize, round: u64) -> u64 {
-        (round << self.round_shift) | bucket as u64
     }
 
     fn current_round(&self) -> u64 {
@@ -220,7 +212,7 @@ impl TokenWheel for Hashed {
     }
 
     fn placement(&self, tick: u64, token: Token) -> Option<Placement> {
-        let bucket = self.bucket_of(tick);
+        let bucket = (tick.max(self.current_tick) & self.slot_mask) as usize;
         self.buckets[bucket].contains(token).then_some(Placement { level: 1, bucket })
     }
 }

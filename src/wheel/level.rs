@@ -70,6 +70,7 @@ impl Level {
         tick - self.begin < self.span || self.span == u64::MAX
     }
 
+    #[inline]
     pub(super) fn size(&self) -> usize {
         self.parts.len() / PARTS
     }

@@ -15,7 +15,7 @@
 use super::key::{Expired, Key};
 use super::structure::{Placement, Structure, Unlimited};
 use super::sweep::is_sweep_worth_it;
-use super::token::Due;
+use super::token::{Due, Token};
 use std::fmt;
 
 mod in_order;
@@ -259,7 +259,7 @@ impl<T, S: Structure> Wheel<T, S> {
     /// ```
     pub fn expire(&mut self, now: u64, mut expired: impl FnMut(&mut Self, Expired<T>)) -> usize {
         let mut count = 0;
-        while let Some(value) = self.pop(now) {
+        while let Some(value) = self.pop_within(now, &mut { usize::MAX }) {
             count += 1;
             expired(self, value);
         }
@@ -299,8 +299,7 @@ impl<T, S: Structure> Wheel<T, S> {
     /// ```
     #[inline]
     pub fn pop(&mut self, now: u64) -> Option<Expired<T>> {
-        let mut budget = usize::MAX;
-        self.pop_within(now, &mut budget)
+        self.pop_within(now, &mut { usize::MAX })
     }
 
     /// Expires values like [`expire`](Self::expire), but at most about `limit` of them. Returns true if
@@ -342,7 +341,7 @@ impl<T, S: Structure> Wheel<T, S> {
 
     /// Pops the next due value. Reads at most `budget` entries. An unfinished pass comes first. `None` if
     /// nothing is due up to `now`, which ends the last pass, or if the budget is used up.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pop_within(&mut self, now: u64, budget: &mut usize) -> Option<Expired<T>> {
         while *budget > 0 {
             let Some(due) = self.filing.pop(now) else {
@@ -363,11 +362,17 @@ impl<T, S: Structure> Wheel<T, S> {
     fn end_if_due(&mut self, Due { tick, token }: Due) -> Option<Expired<T>> {
         let (key, &Item { deadline, .. }) = self.items.named_by(token)?;
         if deadline > tick {
-            self.filing.insert(deadline, token);
+            self.file_again(deadline, token);
             return None;
         }
         let Item { value, .. } = self.items.remove(key)?;
         Some(Expired { key, deadline, value })
+    }
+
+    /// A call of its own keeps the loops over due values small.
+    #[inline(never)]
+    fn file_again(&mut self, deadline: u64, token: Token) {
+        self.filing.insert(deadline, token);
     }
 
     /// The next tick at which the caller should tell the wheel the time. No value expires before

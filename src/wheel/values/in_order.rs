@@ -66,6 +66,18 @@ impl<W: TokenWheel> InOrder<W> {
     /// Pops the next token that is due up to `now`. An unfinished pass comes first. `None` ends the pass.
     #[inline]
     pub(in crate::wheel) fn pop(&mut self, now: u64) -> Option<Due> {
+        // Nothing comes before the other tokens of the tick that is being expired.
+        if let Some(Pass { tick, .. }) = self.pass {
+            if let Some(token) = self.filing.agenda.pop_of(tick) {
+                self.filing.entries -= 1;
+                return Some(Due { tick, token });
+            }
+        }
+        self.pop_otherwise(now)
+    }
+
+    #[inline(never)]
+    fn pop_otherwise(&mut self, now: u64) -> Option<Due> {
         let now = now.min(NOTHING - 1);
         loop {
             let current = self.filing.current_tick();
@@ -125,6 +137,7 @@ impl<W: TokenWheel> InOrder<W> {
     }
 
     /// Sweeps as [`Filing::sweep`] does. The last step also checks all tokens that wait apart.
+    #[cold]
     pub(in crate::wheel) fn sweep(
         &mut self,
         budget: usize,

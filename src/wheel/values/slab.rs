@@ -161,7 +161,10 @@ impl<T> Slab<T> {
         chunk.used -= 1;
         self.used -= 1;
         if chunk.used == 0 {
-            self.emptied(at);
+            self.empty += 1;
+            if self.empty > self.empty_kept {
+                self.give_back(at);
+            }
         }
         Some(value)
     }
@@ -175,49 +178,35 @@ impl<T> Slab<T> {
     /// The value of a key, to change it.
     #[inline]
     pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
-        match self.slot_mut(key.index)? {
-            Slot::Used { generation, value, .. } if *generation == key.generation => Some(value),
-            _ => None,
-        }
+        let Slot::Used { generation, value, .. } = self.slot_mut(key.index)? else { return None };
+        (*generation == key.generation).then_some(value)
     }
 
     /// The value in a slot, with its key.
     #[inline]
     pub(crate) fn at(&self, index: u32) -> Option<(Key, &T)> {
-        match self.slot(index)? {
-            Slot::Used { generation, value, .. } => {
-                Some((Key { index, generation: *generation }, value))
-            }
-            Slot::Free { .. } => None,
-        }
+        let Slot::Used { generation, value, .. } = self.slot(index)? else { return None };
+        Some((Key { index, generation: *generation }, value))
     }
 
     /// The value in a slot, to change it.
     #[inline]
     pub(crate) fn at_mut(&mut self, index: u32) -> Option<&mut T> {
-        match self.slot_mut(index)? {
-            Slot::Used { value, .. } => Some(value),
-            Slot::Free { .. } => None,
-        }
+        let Slot::Used { value, .. } = self.slot_mut(index)? else { return None };
+        Some(value)
     }
 
     /// The live token of the value in a slot.
     pub(crate) fn token(&self, index: u32) -> Option<Token> {
-        match *self.slot(index)? {
-            Slot::Used { filing, .. } => Some(Token { index, version: filing }),
-            Slot::Free { .. } => None,
-        }
+        let Slot::Used { filing: version, .. } = *self.slot(index)? else { return None };
+        Some(Token { index, version })
     }
 
     /// A new token of the value in a slot. The tokens before it are dead.
     pub(crate) fn refile(&mut self, index: u32) -> Option<Token> {
-        match self.slot_mut(index)? {
-            Slot::Used { filing, .. } => {
-                *filing = filing.wrapping_add(1);
-                Some(Token { index, version: *filing })
-            }
-            Slot::Free { .. } => None,
-        }
+        let Slot::Used { filing, .. } = self.slot_mut(index)? else { return None };
+        *filing = filing.wrapping_add(1);
+        Some(Token { index, version: *filing })
     }
 
     /// The value that a live token names, with its key.
@@ -255,13 +244,8 @@ impl<T> Slab<T> {
 
     /// Adds a chunk without memory.
     fn add_chunk(&mut self) -> u32 {
-        self.chunks.push(Chunk {
-            slots: None,
-            free: NONE,
-            used: 0,
-            generation: 0,
-            next_open: NO_CHUNK,
-        });
+        let chunk = Chunk { slots: None, free: NONE, used: 0, generation: 0, next_open: NO_CHUNK };
+        self.chunks.push(chunk);
         self.chunks.len() as u32 - 1
     }
 
@@ -273,13 +257,6 @@ impl<T> Slab<T> {
         chunk.next_open = self.open;
         self.open = at;
         self.empty += 1;
-    }
-
-    fn emptied(&mut self, at: usize) {
-        self.empty += 1;
-        if self.empty > self.empty_kept {
-            self.give_back(at);
-        }
     }
 
     #[cold]
@@ -309,6 +286,7 @@ fn fresh_slots<T>(generation: u32) -> Option<Box<[Slot<T>; CHUNK]>> {
     slots.collect::<Box<[_]>>().try_into().ok()
 }
 
+#[inline]
 fn split(index: u32) -> (usize, usize) {
     (index as usize / CHUNK, index as usize % CHUNK)
 }
