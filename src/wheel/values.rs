@@ -24,6 +24,9 @@ pub(crate) mod slab;
 pub(in crate::wheel) use in_order::InOrder;
 use slab::{MOST_CHUNKS, Slab};
 
+/// How many tokens before its value is taken out a slot is prefetched.
+const AHEAD: usize = 16;
+
 /// Up to this many dead entries are never worth a sweep.
 const DEAD_ALLOWED: usize = 64;
 
@@ -349,6 +352,8 @@ impl<T, S: Structure> Wheel<T, S> {
                 return None;
             };
             *budget -= 1;
+            let ahead = self.filing.filing.agenda.ahead(AHEAD);
+            ahead.into_iter().for_each(|token| self.items.prefetch(token.index));
             if let Some(expired) = self.end_if_due(due) {
                 return Some(expired);
             }

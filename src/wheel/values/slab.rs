@@ -17,6 +17,7 @@
 //! - **gone**: its memory was given back. It is in the vector `gone`. It can also stay in the list of
 //!   open chunks. It is unlinked when it would become the front of the list.
 
+use crate::base::prefetch::prefetch;
 use crate::wheel::key::Key;
 use crate::wheel::token::Token;
 
@@ -214,6 +215,12 @@ impl<T> Slab<T> {
     pub(crate) fn named_by(&self, token: Token) -> Option<(Key, &T)> {
         let named = self.at(token.index)?;
         (self.token(token.index) == Some(token)).then_some(named)
+    }
+
+    /// Prefetches a slot.
+    #[inline]
+    pub(crate) fn prefetch(&self, index: u32) {
+        self.slot(index).into_iter().for_each(prefetch);
     }
 
     /// All values, each with its key.
