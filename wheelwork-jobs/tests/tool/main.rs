@@ -284,12 +284,12 @@ fn a_database_without_jobs_is_refused_and_stays_as_it_is() {
     drop(::redb::Database::create(&file).unwrap());
     let refused = Program::new("--store", file.to_str().unwrap()).run(&["list"]);
     assert_eq!(refused.code, 1);
-    assert!(refused.err.contains("no tables of jobs"), "{}", refused.err);
+    assert!(refused.err.contains("no tables for jobs"), "{}", refused.err);
 
     let Some(server) = postgres::server() else { return };
     let url = server.database();
     let refused = Program::new("--postgres", &url).run(&["list"]);
-    assert!(refused.code == 1 && refused.err.contains("no tables of jobs"), "{}", refused.err);
+    assert!(refused.code == 1 && refused.err.contains("no tables for jobs"), "{}", refused.err);
     let name = url.rsplit('/').next().unwrap();
     let tables = server.psql(name, "SELECT count(*) FROM pg_class WHERE relname ~ 'wheelwork'");
     assert_eq!(tables, "0");

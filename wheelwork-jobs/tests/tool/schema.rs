@@ -34,7 +34,7 @@ fn older_tables_are_migrated_when_the_program_is_told_to() {
     let database = url.rsplit('/').next().unwrap();
     let program = Program::new("--postgres", &url);
     let missing = program.run(&["migrate"]);
-    assert!(missing.code == 1 && missing.err.contains("no tables of jobs"), "{}", missing.err);
+    assert!(missing.code == 1 && missing.err.contains("no tables for jobs"), "{}", missing.err);
     server.psql(database, FIRST);
     let older = program.run(&["list"]);
     assert!(older.code == 1 && older.err.contains("`wheelwork-jobs migrate`"), "{}", older.err);
@@ -63,5 +63,5 @@ fn a_prefix_selects_the_tables() {
     let program = Program::new("--postgres", &url);
     assert_eq!(program.run(&["--prefix", "mail_", "list"]).out, "no jobs\n");
     let other = program.run(&["list"]);
-    assert!(other.code == 1 && other.err.contains("no tables of jobs"), "{}", other.err);
+    assert!(other.code == 1 && other.err.contains("no tables for jobs"), "{}", other.err);
 }
