@@ -244,8 +244,8 @@ pub use timer::error::{BuildError, StopError};
 pub use timer::global::{global, install_global, try_global};
 pub use timer::handle::HashedWheelTimer;
 
-/// Tasks: what a timeout runs. Every `FnOnce() + Send + 'static` closure is one. A type of your own sees its run, runs
-/// again, and is told of its cancel.
+/// Tasks: what a timeout runs. Every `FnOnce() + Send + 'static` closure is one. A type of your own can also see its
+/// run, run again, and be told of its cancel.
 pub mod task {
     pub use crate::timeout::{Next, Repeat, Run, Task, TaskFn, TimerTask, task_fn};
 }

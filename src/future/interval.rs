@@ -18,9 +18,9 @@ impl HashedWheelTimer {
     /// period from now, unless the `Period` has another initial delay.
     ///
     /// [`MissedTickBehavior`](crate::MissedTickBehavior) decides how missed ticks are handled. A tick is
-    /// missed if it is already due when the tick before it is taken. With `Delay`, the period also counts from
-    /// the time at which a tick is taken if that is late: by more than a tick of the timer, and more than 5 ms.
-    /// A fixed delay always counts from that time.
+    /// missed if it is already due when the tick before it is taken. With `Delay`, a tick that is taken late, by
+    /// more than 5 ms and more than a tick of the timer, also moves the following ones: the period then counts from the
+    /// time at which the tick is taken. A fixed delay always counts from that time.
     ///
     /// # Errors
     ///

@@ -70,8 +70,8 @@ impl HashedWheelTimer {
 /// Once ready, it stays ready until a reset. The drop of a sleep takes its waker out of the timer and
 /// drops it, in O(1).
 ///
-/// A sleep does not keep its timer alive. The drop of the last
-/// [`HashedWheelTimer`] wakes it, and [`was_stopped`](Self::was_stopped) returns true.
+/// A sleep does not keep its timer alive. When the last
+/// [`HashedWheelTimer`] is dropped, the sleep becomes ready, and [`was_stopped`](Self::was_stopped) returns true.
 ///
 /// # Examples
 ///

@@ -27,13 +27,13 @@ impl ManualClock {
     ///
     /// The future is polled on this thread, and need not be `Send`. It may await anything that wakes it. But
     /// time does not wait for other threads or for I/O: if the future awaits a socket with a limit, the limit
-    /// may elapse first. It waits for the jobs of executors. If nothing is pending in the timers, it waits until
-    /// another thread wakes the future. If what the future waits for never comes, it does not return.
+    /// may elapse first. Time does wait for the jobs of executors. If nothing is pending in the timers, this call waits
+    /// until another thread wakes the future. If nothing ever wakes it, the call does not return.
     ///
     /// # Panics
     ///
-    /// If the future panics, and in a task on the worker or on an executor of a timer, where the time cannot
-    /// be waited for.
+    /// If the future panics, or if this is called in a task on the worker or on an executor of a timer, because such a
+    /// task cannot wait for the time.
     ///
     /// # Examples
     ///
@@ -158,8 +158,8 @@ struct Task {
 }
 
 impl Tasks {
-    /// Spawns a future, which need not be `Send`, but must be `'static`: move clones into it. It is polled first once
-    /// the present one waits. A drop of the returned handle detaches it. After the end of the run, the future is
+    /// Spawns a future, which need not be `Send`, but must be `'static`: move clones into it. It is first polled
+    /// when the current one waits. A drop of the returned handle detaches it. After the end of the run, the future is
     /// dropped.
     pub fn spawn<F>(&self, future: F) -> Spawned<F::Output>
     where

@@ -33,7 +33,7 @@ use std::time::Duration;
 pub struct IdleEvent {
     /// The kind of silence.
     pub kind: IdleKind,
-    /// Whether this is the first report of this kind since the last activity of this kind that was recorded. It is not
+    /// Whether this is the first report of this kind since the last activity of this kind that was recorded. False
     /// after an [`Answer::Progressed`] that ended this silence, even if that answered a report of another kind.
     pub first: bool,
     /// How long this silence has lasted.
@@ -74,8 +74,8 @@ pub enum Answer {
     /// Report the connection again when it has been silent for its duration once more.
     KeepWatching,
     /// The connection is not idle: it has made progress that nobody has recorded. Its time runs anew, and the report is
-    /// not [counted](super::IdleTimeouts::reported). Age and the end of the timer know no progress: the connection
-    /// stays watched.
+    /// not [counted](super::IdleTimeouts::reported). Age knows no progress: the connection then only stays watched.
+    /// At the end of the timer, no answer has an effect.
     ///
     /// # Examples
     ///

@@ -33,15 +33,15 @@ pub enum IdleKind {
     Writer,
     /// Nothing was read or written.
     Both,
-    /// A write waits, and made no progress. Unlike [`Writer`](Self::Writer), it is not due while there is nothing
-    /// to write.
+    /// A write waits, and has made no progress. Unlike [`Writer`](Self::Writer), this is never reported while there is
+    /// nothing to write.
     WaitingWrite,
     /// The connection has reached its greatest age. This is no silence: traffic and pauses do not matter.
     Age,
     /// The timer was stopped; this is the last report. Each connection that was watched then is
     /// reported once, and the answer has no effect.
     ///
-    /// There is one other cause: the timer can have no more slots when the manager needs one (see the
+    /// There is one other cause: the timer has run out of slots when the manager needs one (see the
     /// limits on the [crate's page](crate)). The timer's limit of pending timeouts never causes it.
     TimerStopped,
 }

@@ -3,12 +3,12 @@
 /// A stream that can tell how many written bytes its peer has not taken.
 ///
 /// The system buffers megabytes of a connection, and takes the next bytes only when much of its buffer is free. So a slow
-/// peer that never stops reading can let a write wait for minutes. Whoever judges such a write asks here what the
+/// peer that never stops reading can let a write wait for minutes. To judge such a write, ask here what the
 /// peer has taken meanwhile. An [`IdleStream`](super::IdleStream) does so itself; a callback of
 /// [`IdleTimeouts`](super::IdleTimeouts) answers [`Answer::Progressed`](super::Answer::Progressed).
 ///
-/// Every socket with a descriptor has it: those of std, tokio, mio and others. Implement it for a stream of yours around
-/// a socket, as TLS, by asking that socket.
+/// Every socket with a descriptor has it: those of std, tokio, mio and others. If your stream wraps a socket, as TLS
+/// does, implement it by asking that socket.
 ///
 /// # Examples
 ///
@@ -35,7 +35,7 @@ pub trait Outgoing {
     ///
     /// For TCP, the peer's system takes bytes when it acknowledges them, on Linux, Android, Apple's systems, FreeBSD and
     /// NetBSD. For Unix sockets on Linux, the number counts whole messages with their overhead, so it falls in steps of
-    /// up to some 40 KB. It is not known on other systems.
+    /// up to about 40 KB. It is not known on other systems.
     fn untaken(&self) -> Option<u64>;
 }
 

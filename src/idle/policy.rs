@@ -60,18 +60,18 @@ impl IdlePolicy {
     }
 
     /// Reports a connection whose write has waited for `after` without progress: the peer does not read. The system hides
-    /// some progress: see [`Outgoing`](super::Outgoing). It never reports one that has nothing to write.
+    /// some progress: see [`Outgoing`](super::Outgoing). A connection that has nothing to write is never reported.
     /// An [`IdleStream`](super::IdleStream) knows when a write waits; without one, call
     /// [`Watch::record_waiting_write`](super::Watch::record_waiting_write).
     ///
-    /// If a policy turns it on that [`set_policy`](super::Watch::set_policy) brings, a write that waits already
-    /// counts from its next attempt.
+    /// If [`set_policy`](super::Watch::set_policy) turns it on while a write waits, the wait counts from the next
+    /// attempt of that write.
     #[doc(alias("WriteTimeoutHandler"))]
     pub fn waiting_write(self, after: impl Into<Option<Duration>>) -> Self {
         self.limit(IdleKind::WaitingWrite, after.into())
     }
 
-    /// Reports a connection at the age `after`, busy or paused as it may be, and once more after each `grace`. With no
+    /// Reports a connection at the age `after`, even if it is busy or paused, and again after each `grace`. With no
     /// grace, it is reported once. The age counts from [`watch`](super::IdleTimeouts::watch), or from the first
     /// change of the policy that turns it on. No [scale](super::IdleTimeouts::scale) applies.
     ///

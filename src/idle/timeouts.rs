@@ -105,7 +105,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     /// Creates a manager that calls `on_idle` for each idle connection, on the executor of `timer`.
     /// `on_idle` gets the value that was given to `watch`.
     ///
-    /// One job reports the connections of one shard that are idle in a tick, up to about 3000. If
+    /// One job reports the connections of one shard that are idle in a tick, up to about 2100. If
     /// there are more, there are more jobs. Each connection is checked once more right before its
     /// call.
     ///
@@ -183,7 +183,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     ///
     /// # Errors
     ///
-    /// If the timer is stopped, or if it or the manager can have no more slots. The error contains the
+    /// If the timer is stopped, or if the timer or the manager has run out of slots. The error contains the
     /// connection. The timer's limit of pending timeouts does not apply.
     pub fn watch(&self, connection: T, policy: &IdlePolicy) -> Result<Watch, ScheduleError<T>> {
         self.shard_of_this_thread().watch(connection, policy.clone())
@@ -258,7 +258,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     }
 
     /// The number of reports of this kind: calls of the callback, or connections in the batches of
-    /// [`batched`](Self::batched). One that was answered by [`Answer::Progressed`] does not count.
+    /// [`batched`](Self::batched). A report that was answered with [`Answer::Progressed`] does not count.
     pub fn reported(&self, kind: IdleKind) -> u64 {
         self.manager.reported[kind as usize].load(Ordering::Relaxed)
     }

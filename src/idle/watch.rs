@@ -56,8 +56,8 @@ impl Watch {
     }
 
     /// Records that bytes were written. Call it after every write that made progress, so that a slow
-    /// peer does not count as idle while the system takes bytes for it. What it takes from the system while a write
-    /// waits is known from [`Outgoing`](super::Outgoing) only.
+    /// peer does not count as idle while the system takes bytes for it. Only [`Outgoing`](super::Outgoing) shows what
+    /// the peer takes from the system while a write waits.
     #[inline]
     pub fn record_write(&self) {
         self.0.block.record_write(self.0.number, self.0.block.now());

@@ -12,8 +12,8 @@ const BUCKETS: usize = 252;
 
 /// A histogram of lateness with fixed logarithmic buckets.
 ///
-/// With the feature `serde`, it is serialized as its maximum and its buckets that are not empty, each with the
-/// greatest lateness that falls into it and its count, in nanoseconds.
+/// With the feature `serde`, it is serialized as its maximum and its buckets that are not empty, each with its count
+/// and the greatest lateness that falls into it, in nanoseconds.
 ///
 /// # Examples
 ///

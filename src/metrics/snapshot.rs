@@ -10,8 +10,8 @@ use super::lateness::Lateness;
 /// [`idle`](crate::idle) manager has in the timer are not counted.
 /// [Monitoring](crate::guide::watching) lists healthy values, and what others mean.
 ///
-/// With the feature `serde`, a snapshot can be serialized and read again. A field that is missing then, because
-/// an earlier version has written it, is zero.
+/// With the feature `serde`, a snapshot can be serialized and read again. A field that is missing,
+/// because an earlier version wrote the snapshot, is read as zero.
 ///
 /// # Examples
 ///

@@ -47,10 +47,10 @@ pub trait Clock: Send + Sync + 'static {
     /// clock again after a tick or 100 ms, whichever is shorter. Until the clock works again,
     /// timeouts are late, and a [`catch_up`](Follower::catch_up) may return before they have run.
     ///
-    /// A panic at the end of a run, on the worker or on an executor, is caught and counted too, and the timeout
-    /// goes on. A fixed rate keeps its schedule, as if the run had missed none. A delay, of a fixed delay or of
-    /// [`Next::after`](crate::task::Next::after), counts from the next time that the worker reads. Until then, the timeout
-    /// is pending, and its deadline is never. A panic in [`Run::now`](crate::task::Run::now) is the task's.
+    /// A panic at the end of a run, on the worker or on an executor, is caught and counted too. A fixed
+    /// rate keeps its schedule, as if the run had missed none. If the next run would count from the end of this one, as
+    /// with a fixed delay or [`Next::after`](crate::task::Next::after), the timeout is cancelled, because that end is
+    /// not known. A panic in [`Run::now`](crate::task::Run::now) is the task's.
     fn now(&self) -> Instant;
 
     /// Called once by each timer that is built on this clock.

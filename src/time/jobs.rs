@@ -67,7 +67,7 @@ impl Jobs {
     /// Waits until all jobs have ended.
     pub(super) fn wait(&self) {
         if !self.wait_until(Instant::now().checked_add(WARN_AFTER)) {
-            warning!("a manual clock waits for jobs of an executor: expected them to end");
+            warning!("a manual clock has waited {WARN_AFTER:?} for jobs of an executor");
             self.wait_until(None);
         }
     }

@@ -77,7 +77,7 @@ impl ManualClock {
     }
 
     /// Moves the time ahead by `by`, and visits on the way each tick in which something is due. At each visit it
-    /// waits until everything that is due was done, and for what this has caused. Then it looks for the next tick
+    /// waits until everything that is due is done, and everything that this has caused. Then it looks for the next tick
     /// to visit. So a chain of timeouts runs as it does in real time: each task sees the time at which it is due,
     /// and delays that it schedules count from there.
     ///
@@ -182,8 +182,8 @@ impl ManualClock {
     }
 
     /// Moves the time to the start of the next tick in which something is due, and waits as
-    /// [`advance`](Self::advance) does. Returns the new present, or `None` if nothing is
-    /// pending, or only waits for ever. The time then stands still.
+    /// [`advance`](Self::advance) does. Returns the new time. Returns `None`, and does not move the
+    /// time, if nothing is pending, or if all of it waits for ever.
     ///
     /// A check of an [idle manager](crate::idle) counts as due, even if no connection is silent then. In a
     /// task, it moves the time and does not wait. It then returns `None` if something is due already.
@@ -202,7 +202,7 @@ impl ManualClock {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// A runtime moves the clock by [`advance_when_idle`](Self::advance_when_idle), which waits less.
+    /// A runtime moves the clock with [`advance_when_idle`](Self::advance_when_idle), which waits less.
     pub fn advance_to_next(&self) -> Option<Instant> {
         loop {
             let waits = self.run_all_due();
@@ -225,7 +225,7 @@ impl ManualClock {
     /// have not ended, or if there were missed runs to hand over, the time stands still: the next call moves
     /// it.
     ///
-    /// False if nothing is pending, or only waits for ever, and in a task of a timer.
+    /// Returns false if nothing is pending, if all of it waits for ever, or in a task of a timer.
     ///
     /// # Examples
     ///

@@ -71,10 +71,10 @@ pub enum MissedTickBehavior {
     /// them. A task that takes longer than its period never catches up, and uses all remaining time of
     /// the worker. Give such a task another behaviour, or an executor.
     Burst,
-    /// Runs missed runs like [`Burst`](Self::Burst), but if there are more than so many, skips all of them like
+    /// Runs missed runs like [`Burst`](Self::Burst), but if there are more than this many, skips all of them like
     /// [`Skip`](Self::Skip). With 0, it is `Skip`.
     ///
-    /// A task that takes longer than its period falls behind, until so many are missed.
+    /// A task that takes longer than its period falls behind until that many runs are missed.
     BurstUpTo(u32),
     /// Skips the missed runs, and counts the period from now.
     ///
@@ -108,7 +108,7 @@ impl Period {
         Self { every, initial_delay: None, missed: Some(missed) }
     }
 
-    /// Each run is due one period after the last one has *ended*. So it misses none.
+    /// Each run is due one period after the last one has *ended*. So no run is missed.
     ///
     /// # Examples
     ///

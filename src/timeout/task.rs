@@ -10,8 +10,8 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 /// A task: the code that a timeout runs when it expires. Every `FnOnce() + Send + 'static` closure
-/// is one. A closure takes no argument and returns nothing: end it with `;`. A closure that takes its
-/// [`Run`] is a task by [`task_fn`](crate::task::task_fn).
+/// is one. A closure takes no argument and returns nothing: end it with `;`. [`task_fn`](crate::task::task_fn)
+/// makes a task of a closure that takes its [`Run`].
 ///
 /// Implement it for your own type to get a callback on a cancel, or to run again ([`Next`]).
 ///
@@ -166,7 +166,8 @@ impl<T> Next<T> {
     /// If the timeout was cancelled during this run, it is cancelled now: the task's
     /// [`cancelled`](crate::task::TimerTask::cancelled) callback is called on this thread. If the timer was stopped
     /// during this run, `stop` returns the timeout, unless the run has outlasted the end of the timer, on an
-    /// executor. The timeout is then cancelled too, and if the timer's clock panics at the end of the run.
+    /// executor. In that case, the timeout is cancelled. It is also cancelled if the timer's clock panics at the end of
+    /// the run.
     pub fn after(task: T, delay: Duration) -> Self {
         Self(Some((task, When::After(nanos(delay)))))
     }
@@ -262,10 +263,10 @@ where
     const KIND: Kind = Kind::ONCE;
 }
 
-/// Makes a task of a closure that takes its [`Run`]: the timeout that expires, its deadline, and the time.
+/// Turns a closure that takes its [`Run`] into a task: the timeout that expires, its deadline, and the time.
 ///
 /// A closure without an argument is a task itself. A task that runs again, or that is told of its cancel,
-/// is a type of your own that implements [`TimerTask`]: this closure returns nothing, also no [`Next`].
+/// is a type of your own that implements [`TimerTask`]: this closure returns nothing, not even a [`Next`].
 ///
 /// Write the closure in the call. If it was bound to a variable before, the compiler needs its type:
 /// `let task = |run: &Run<'_>| ..`.
@@ -363,7 +364,7 @@ impl Timeout {
     /// Cancels the timeout as [`cancel`](Self::cancel) does, and returns its task instead of dropping it.
     /// The task's callback ([`TimerTask::cancelled`](crate::task::TimerTask::cancelled)) is not called.
     ///
-    /// Use it if a value lies in the task, such as a request that is to be answered after all.
+    /// Use it if the task holds a value, such as a request that is to be answered after all.
     /// [`Task::downcast`] returns a task of a type of yours. A task of any type can be scheduled again.
     ///
     /// `None` if this call did not end the timeout while it was pending:

@@ -10,9 +10,9 @@ use std::time::Instant;
 
 /// A timeout that had not expired when its timer was stopped, with its task.
 ///
-/// Run it, take the task out, or drop it. A drop drops the task and calls nothing: its timeout was returned, not
-/// cancelled, so [`TimerTask::cancelled`] is not called. To save tasks of a type of yours beyond the end of the
-/// program, take them out with [`downcast`](Self::downcast).
+/// Run it, take the task out, or drop it. Dropping it drops the task without calling
+/// [`TimerTask::cancelled`], because the timeout was returned, not cancelled. To save tasks of a type of yours beyond
+/// the end of the program, take them out with [`downcast`](Self::downcast).
 ///
 /// # Examples
 ///

@@ -154,10 +154,10 @@ pub enum StopError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct BusyTask {
-    /// The name of its type, as of [`std::any::type_name`]. That of a closure says where it is.
+    /// The name of its type, as of [`std::any::type_name`]. The name of a closure contains its place in the code.
     pub type_name: &'static str,
-    /// Since when it runs, by the timer's clock. If it has just begun, this is the last time that the worker has read,
-    /// up to 16 tasks before.
+    /// When it began, by the timer's clock. The worker reads the clock once in 64 tasks, so this may be the time at
+    /// which an earlier task began.
     pub since: Instant,
 }
 

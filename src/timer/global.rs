@@ -15,13 +15,13 @@ static STARTING: Mutex<()> = Mutex::new(());
 const TICK: Duration = Duration::from_millis(1);
 
 /// The timer of this process. It starts on its first use, with a tick of 1 ms and no limit, and its worker's
-/// thread is named `wheel-global`. The program can [install](install_global) another one before.
+/// thread is named `wheel-global`. Before that, the program can [install](install_global) another one.
 ///
 /// A library uses it if its caller passes no timer: see [In a library](crate::guide::in_a_library). It costs the
 /// process one thread, which sleeps while nothing is due, even if the program has other timers.
 ///
 /// It lives until the process ends. Nothing is called at the end of the process: pending timeouts do not run.
-/// The program can [stop](HashedWheelTimer::stop) it, and takes what is pending from it. It stays stopped then:
+/// The program can [stop](HashedWheelTimer::stop) it, which returns what is pending. It stays stopped then:
 /// new timeouts are refused, and futures are ready at once.
 ///
 /// # Panics

@@ -8,13 +8,13 @@ impl HashedWheelTimer {
     /// Publishes a snapshot of the timer's [`metrics`](Self::metrics) through the
     /// [`metrics`](https://docs.rs/metrics) facade.
     ///
-    /// Call it before each scrape, or once in some seconds. The timer counts for itself and publishes
+    /// Call it before each scrape, or every few seconds. The timer counts for itself and publishes
     /// nothing in between, so the facade costs scheduling and expiry nothing. It takes no lock that the
     /// worker takes.
     ///
     /// With the Prometheus exporter, one call takes 20-40 µs, plus 20-70 ns for each timeout that has
     /// expired since the last call, because each is one record of the histogram. If millions expire,
-    /// publish on another thread than the worker.
+    /// publish on a thread other than the worker.
     ///
     /// | metric | type | meaning |
     /// |---|---|---|

@@ -22,8 +22,8 @@ impl HashedWheelTimer {
     ///
     /// The call waits, without a limit, for a task that runs on the worker at that moment, or for an
     /// executor that is taking a job at that moment. It does not wait for jobs that an executor has
-    /// already taken. The first caller also waits until the worker's thread has ended. Before its end,
-    /// this thread runs the reports of the idle managers, drops the executor, and drops the thread-locals
+    /// already taken. The first caller also waits until the worker's thread has ended. Before it ends, the
+    /// worker's thread runs the reports of the idle managers, drops the executor, and drops the thread-locals
     /// that tasks have used there.
     ///
     /// In async code, await [`stop_async`](Self::stop_async) instead.
@@ -60,9 +60,9 @@ impl HashedWheelTimer {
     ///
     /// # Errors
     ///
-    /// The errors of `stop`, and [`StopError::StillRunning`] if the timer has not ended by then. It says which task
-    /// keeps the worker busy. The timer is closed anyway, and nothing more runs after that task. Call again to get the
-    /// unprocessed timeouts.
+    /// The errors of `stop`, and [`StopError::StillRunning`] if the timer has not ended by then. It names the task
+    /// that keeps the worker busy. The timer is closed anyway, and nothing more runs after that task. Call again to get
+    /// the unprocessed timeouts.
     ///
     /// # Examples
     ///

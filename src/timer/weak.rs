@@ -14,7 +14,7 @@ impl HashedWheelTimer {
 /// A handle to a timer that does not keep it alive. Created by [`HashedWheelTimer::downgrade`].
 ///
 /// A pending task that holds a [`HashedWheelTimer`] keeps its own timer alive. If the owner of the timer is held by
-/// such a task, neither ever ends. So a task that schedules others holds a `WeakTimer`.
+/// such a task, neither ever ends. So a task that schedules others should hold a `WeakTimer`.
 ///
 /// # Examples
 ///

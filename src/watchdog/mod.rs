@@ -92,7 +92,7 @@ impl Shared {
 /// Gets the name of a watched thing, and what has happened.
 type Tell = dyn Fn(&str, WatchdogEvent) + Send + Sync;
 
-/// What a [`Watchdog`] tells of a watched thing.
+/// What a [`Watchdog`] reports of a watched thing.
 ///
 /// # Examples
 ///
@@ -115,7 +115,7 @@ type Tell = dyn Fn(&str, WatchdogEvent) + Send + Sync;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WatchdogEvent {
-    /// It has not been fed for its limit. Told on the timer's worker, and again after each further limit, until
+    /// It has not been fed for its limit. Reported on the timer's worker, and again after each further limit, until
     /// it is fed.
     Stuck {
         /// The time since it was last fed.
@@ -123,8 +123,8 @@ pub enum WatchdogEvent {
         /// Whether this is the first report since then.
         first: bool,
     },
-    /// It was fed again. Told by that feed, on its thread; if it was fed while a report ran, on the timer's worker
-    /// after that report. If the thing is dropped while it is stuck, no recovery is told.
+    /// It was fed again. That feed reports this, on its thread; if the thing was fed while a report ran, the timer's
+    /// worker does, after that report. If the thing is dropped while it is stuck, no recovery is reported.
     Recovered {
         /// The time from the feed before the report to this one. If it was fed several times while a report ran, to the
         /// latest.
@@ -135,10 +135,10 @@ pub enum WatchdogEvent {
 impl Watchdog {
     /// Creates a watchdog that calls `tell` with the name of a watched thing, and with what has happened.
     ///
-    /// A report is told on the timer's worker, even if the timer has an executor, because the executor may be what
-    /// is stuck. So keep `tell` short. A recovery is told on the thread that feeds, or on the worker if the thing was
-    /// fed while a report ran. Calls for one thing never overlap, and the last one tells the truth. Calls for two
-    /// things may overlap.
+    /// A stuck thing is reported on the timer's worker, even if the timer has an executor, because the executor may be
+    /// what is stuck. So keep `tell` short. A recovery is reported on the thread that feeds, or on the worker if the
+    /// thing was fed while a report ran. Calls for one thing never overlap, and the last one tells the truth. Calls for
+    /// two things may overlap.
     ///
     /// A panic of `tell` is caught, on both threads, and counted in
     /// [`Metrics::panicked`](crate::metrics::Metrics::panicked). The thing stays watched, and the report counts as told.
@@ -161,12 +161,12 @@ impl Watchdog {
     /// It is reported once it has not been fed for `limit`: never earlier, and later by less than a tick, plus
     /// scheduling. [`Duration::MAX`] never passes. With a limit shorter than a tick, it is reported in each tick
     /// before which it was not fed within the limit. [`Duration::ZERO`] is such a limit.
-    /// A report that is due while a recovery is being told is left out.
+    /// A report that is due while `tell` runs for a recovery is skipped.
     ///
-    /// **Stalls.** If the worker itself is stalled, for example in a stopped process, so may be the thing. However
-    /// long a stall is, it counts as a quarter of `limit` and a tick at most. So a loop that feeds each quarter of its
-    /// limit is not reported after one, if the limit has more than two ticks. What is stuck is reported once the rest
-    /// of `limit` has passed. A jump of a
+    /// **Stalls.** If the worker itself stalls, for example because the process is stopped, the thing may have stalled
+    /// too. So a stall, however long, counts as at most a quarter of `limit` plus a tick. A loop that feeds in every
+    /// quarter of its limit is not reported after a stall, if the limit is longer than two ticks. A thing that is stuck
+    /// is reported once the rest of `limit` has passed. A jump of a
     /// [`ManualClock`](crate::ManualClock::advance_in_one_jump) is a stall too. Tests let time pass with
     /// [`advance`](crate::ManualClock::advance).
     ///
@@ -238,7 +238,7 @@ pub struct Feeder {
 impl Feeder {
     /// Feeds the watchdog. O(1): a clock read, a store and a load. It allocates nothing and takes no lock.
     ///
-    /// If the thing was reported as stuck, this call tells of its recovery. A panic of the callback does not reach
+    /// If the thing was reported as stuck, this call reports its recovery. A panic of the callback does not reach
     /// the caller.
     #[inline]
     pub fn feed(&self) {

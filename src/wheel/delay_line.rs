@@ -95,9 +95,10 @@ impl<T> DelayLine<T> {
     /// An empty line of timeouts that are due `delay` after their insertion, for a caller that passes
     /// [`ticks.at(now)`](Ticks::at) to each call. It allocates nothing.
     ///
-    /// No value is early. It is late by at most a tick if `delay` is a multiple of the tick, else by less than two.
-    /// For that, the delay is rounded up to ticks, and one is added: the tick of the insertion has begun before it.
-    /// Like the tick, `delay` is in the own time of `ticks`. One beyond 584 years never ends.
+    /// A value is never early. It is late by at most a tick if `delay` is a multiple of the tick, otherwise by less
+    /// than two. To ensure this, the delay is rounded up to whole ticks, and one tick is added, because the tick of the
+    /// insertion began before the insertion. Like the tick, `delay` is in the own time of `ticks`. One beyond 584 years
+    /// never ends.
     pub fn for_duration(delay: Duration, ticks: &Ticks) -> Self {
         Self::new(ticks.lasting(delay).saturating_add(1))
     }
@@ -148,8 +149,8 @@ impl<T> DelayLine<T> {
         self.take(key).map(|expired| expired.value)
     }
 
-    /// Takes out the first value, if it is due up to and including tick `now`. An earlier tick than one before
-    /// takes out less, and nothing early. Between two calls, the caller
+    /// Takes out the first value, if it is due up to and including tick `now`. If `now` is earlier than in a previous
+    /// call, fewer values come out, but none is early. Between two calls, the caller
     /// may change the line. Values come in the order of their insertion or last renewal.
     #[inline]
     pub fn pop(&mut self, now: u64) -> Option<Expired<T>> {

@@ -1,7 +1,7 @@
 //! The key of a value, and a value that has expired.
 
-/// Names a value in a [`Wheel`](super::Wheel) or a [`DelayLine`](super::DelayLine). A key whose value has
-/// left it finds nothing.
+/// Names a value in a [`Wheel`](super::Wheel) or a [`DelayLine`](super::DelayLine). Once its value has left, a
+/// key finds nothing.
 ///
 /// # Examples
 ///

@@ -42,7 +42,8 @@ const OUT_OF_REACH: u64 = threshold(LEVELS);
 /// lateness does not matter.
 ///
 /// The wheel counts a delay from the time that it was last told. So tell it the time before an insert or a
-/// reschedule, by [`expire`](Wheel::expire) or [`pop`](Wheel::pop). A [`TimedWheel`](super::TimedWheel) does this itself.
+/// reschedule, with [`expire`](Wheel::expire) or [`pop`](Wheel::pop). A [`TimedWheel`](super::TimedWheel) does this
+/// itself.
 ///
 /// `insert` is O(1) and touches one bucket and one bit. `remove` is O(1) amortised. `next_expiry`
 /// reads one bitmap for each level. The 576 buckets take 14 KiB; an entry takes 8 bytes besides the

@@ -12,12 +12,12 @@ const REAL_TIME: u64 = 1 << SPEED_BITS;
 
 const SPEED_BITS: u32 = 32;
 
-/// Works out ticks from instants: for a [`Wheel`](super::Wheel) or a [`DelayLine`](super::DelayLine) that is
+/// Converts instants into ticks, for a [`Wheel`](super::Wheel) or a [`DelayLine`](super::DelayLine) that is
 /// driven by real time.
 ///
 /// Time can be paused, as in a game whose menu is open, and can run faster or slower. Each method that depends on
-/// the present gets it from the caller, so a simulation can pass instants of its own. A present before the last
-/// change of speed counts as that change.
+/// the present gets it from the caller, so a simulation can pass instants of its own. An instant before the last
+/// change of speed counts as the instant of that change.
 ///
 /// # Examples
 ///
@@ -86,7 +86,7 @@ pub struct SpeedError {
 }
 
 impl Ticks {
-    /// Ticks of a length, from an instant on. Time runs at speed 1.
+    /// Ticks of the length `tick`, counted from `start`. Time runs at speed 1.
     ///
     /// # Errors
     ///
@@ -112,7 +112,7 @@ impl Ticks {
     }
 
     /// The first tick that does not begin before the instant `deadline`, if the speed stays as it is. While time
-    /// is paused, as if it had gone on.
+    /// is paused, the result is as if it went on.
     #[inline]
     pub fn not_before(&self, deadline: Instant) -> u64 {
         let real = nanos(deadline.saturating_duration_since(self.real));
@@ -120,8 +120,8 @@ impl Ticks {
         self.tick_not_before(self.own.saturating_add(u64::try_from(scaled).unwrap_or(u64::MAX)))
     }
 
-    /// The instant at which a tick begins, if the speed stays as it is. If it has begun before the last change
-    /// of speed, the instant of that change. `None` if it never begins: while time is paused, and after 584
+    /// The instant at which a tick begins, if the speed stays as it is. If the tick began before the last change
+    /// of speed, this is the instant of that change. `None` if it never begins: while time is paused, and after 584
     /// years.
     pub fn start_of(&self, tick: u64) -> Option<Instant> {
         let own = tick.checked_mul(self.tick.get()).filter(|_| !self.is_paused)?;
@@ -145,7 +145,7 @@ impl Ticks {
         self.change(now, |ticks| ticks.is_paused = true);
     }
 
-    /// Lets time go on. What was due in a minute when time was paused is due in a minute.
+    /// Lets time go on. A value that was due in a minute when time was paused is due in a minute again.
     pub fn resume(&mut self, now: Instant) {
         self.change(now, |ticks| ticks.is_paused = false);
     }

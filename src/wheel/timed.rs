@@ -54,8 +54,8 @@ impl<T, S: Unlimited> TimedWheel<T, S> {
         self.wheel.insert(self.ticks.after(now, delay), value)
     }
 
-    /// Inserts a value that is due at an instant, if the speed stays as it is. It gets no present, so in a
-    /// [`Linux`](super::Linux) wheel the delay counts from the last one.
+    /// Inserts a value that is due at an instant, if the speed stays as it is. It is not told the time, so in a
+    /// [`Linux`](super::Linux) wheel the delay counts from the time that the wheel was last told.
     ///
     /// # Panics
     ///
@@ -81,7 +81,7 @@ impl<T, S: Unlimited> TimedWheel<T, S> {
 }
 
 impl<T, S: Structure> TimedWheel<T, S> {
-    /// Tells a wheel the time by these ticks.
+    /// Makes a wheel that is told the time in instants, which `ticks` converts.
     pub fn new(wheel: Wheel<T, S>, ticks: Ticks) -> Self {
         Self { wheel, ticks }
     }
@@ -99,7 +99,7 @@ impl<T, S: Structure> TimedWheel<T, S> {
 
     /// Expires all values that are due, and returns their number; see [`Wheel::expire`].
     ///
-    /// The callback gets the wheel in ticks. To insert there by instants, copy the [`Ticks`] before, which are `Copy`:
+    /// The callback gets the wheel in ticks. To insert there by instants, copy the [`Ticks`] first, which are `Copy`:
     ///
     /// ```
     /// # use std::time::{Duration, Instant};
@@ -160,7 +160,7 @@ impl<T, S: Structure> TimedWheel<T, S> {
         self.ticks.set_speed(now, speed)
     }
 
-    /// The time, worked out into ticks.
+    /// The ticks, which convert instants.
     pub fn ticks(&self) -> &Ticks {
         &self.ticks
     }

@@ -309,9 +309,8 @@ impl<T, S: Structure> Wheel<T, S> {
     /// nothing is due any more, and false if another call must go on. The next tick need not come before that
     /// call.
     ///
-    /// The limit counts entries, dead ones included, so it bounds the time of a call. What a call
-    /// cannot divide is the reading of one bucket. In a wheel with levels that is also the moving down of one
-    /// bucket.
+    /// The limit counts entries, dead ones included, so it bounds the time of a call. But a call
+    /// always reads one bucket as a whole, and in a wheel with levels it also moves one bucket down as a whole.
     ///
     /// # Examples
     ///

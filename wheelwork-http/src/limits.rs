@@ -35,7 +35,7 @@ impl Rate {
 ///
 /// | limit | default | runs | at its end |
 /// |---|---|---|---|
-/// | [`handshake`](Self::handshake) | 10 s | from accept to the first byte after the TLS handshake, and to the known protocol | close |
+/// | [`handshake`](Self::handshake) | 10 s | from accept through TLS to the first bytes of HTTP | close |
 /// | [`header`](Self::header) | 10 s | from the first byte of a header to its end | 408 or GOAWAY, close |
 /// | [`body`](Self::body) | 30 s | while the handler waits for the next chunk of the body | 408 |
 /// | [`body_rate`](Self::body_rate) | 500 bytes/s over 20 s | the same, until the head of the response is sent | 408 |
@@ -83,7 +83,7 @@ pub struct Limits {
 
 /// The limits of one request: those of [`Limits`] that a route can change.
 ///
-/// Take the server's as a start, with [`Limits::for_request`]. A route changes them in one of three ways:
+/// Start from the server's limits, with [`Limits::for_request`]. A route changes them in one of three ways:
 /// [`Serve::limits_for`](crate::Serve::limits_for) decides by the request's header, a handler changes its
 /// [`OwnLimits`](crate::OwnLimits), and a `RequestLimits` among the extensions of a response is in force for that
 /// response.
@@ -170,8 +170,9 @@ impl Limits {
     /// The time between two chunks of a request's body, while the handler waits for it. The answer is 408. If the head
     /// of the response was sent before, the body fails, and the stream or the connection is reset.
     ///
-    /// The streams of an HTTP/2 connection share a link, and may take turns. So while all of them together keep the least
-    /// rate, this time counts once for each request in flight, at the most since there was none.
+    /// The streams of an HTTP/2 connection share a link, and may take turns. So while all of them together keep the
+    /// least rate, a body may pause for this time multiplied by the number of requests in flight (the highest since
+    /// there was none).
     #[must_use]
     pub fn body(self, limit: impl Into<Option<Duration>>) -> Self {
         self.for_each_request(|request| request.body(limit))
@@ -180,13 +181,14 @@ impl Limits {
     /// The least rate of a request's body, while the handler waits for it. It ends as [`body`](Self::body) does.
     ///
     /// The streams of an HTTP/2 connection share a link. So the bodies of all of them count: while the connection moves at
-    /// the least rate, no stream is cut for its share. A busy stream can hide a slow one in this way; [`body`](Self::body)
-    /// still ends one that has stopped, later, and [`age`](Self::age) their connection.
+    /// the least rate, no stream is cut for its share. A busy stream can hide a slow one in this way.
+    /// [`body`](Self::body) still ends a stream that has stopped, but later, and [`age`](Self::age) ends the
+    /// connection.
     ///
-    /// Once the head of the response is sent, it does not run any more: a call that streams in both directions may say
-    /// little. It goes on if the response carries [`RequestLimits`], or if [`OwnLimits`](crate::OwnLimits) are changed
-    /// afterwards. This is no way around the limits: [`body`](Self::body) still ends a body that makes no progress, and
-    /// [`age`](Self::age) its connection.
+    /// Once the head of the response is sent, this limit does not run any more, because a call that streams in both
+    /// directions may send little. It goes on if the response carries [`RequestLimits`], or if
+    /// [`OwnLimits`](crate::OwnLimits) are changed afterwards. This is no way around the limits: [`body`](Self::body)
+    /// still ends a body that makes no progress, and [`age`](Self::age) its connection.
     #[must_use]
     pub fn body_rate(self, least: impl Into<Option<Rate>>) -> Self {
         self.for_each_request(|request| request.body_rate(least))
@@ -204,7 +206,7 @@ impl Limits {
     /// also runs during the wait. At the end, the handler's future is dropped, and the answer is 503, or what
     /// [`handler_status`](Self::handler_status) says. A gRPC call is answered with the status `DEADLINE_EXCEEDED`.
     /// If its caller has sent a `grpc-timeout`, it also ends at that time after the header. That clock never begins
-    /// anew, and runs without this limit too.
+    /// anew, and runs even if this limit is off.
     #[must_use]
     pub fn handler(self, limit: impl Into<Option<Duration>>) -> Self {
         self.for_each_request(|request| request.handler(limit))
@@ -217,24 +219,25 @@ impl Limits {
     }
 
     /// The time without progress while a write waits: the client takes no bytes, or on HTTP/2 opens no window.
-    /// Progress is what the kernel takes; it takes more only when a part of its buffer is free. The connection
-    /// is reset, or on HTTP/2 the stream. There, the streams share a link, as with [`body`](Self::body).
+    /// Progress is what the kernel takes, and the kernel takes more only when a part of its buffer is free. The
+    /// connection is reset, or on HTTP/2 the stream. There, the streams share a link, as with [`body`](Self::body).
     #[must_use]
     pub fn response(self, limit: impl Into<Option<Duration>>) -> Self {
         self.for_each_request(|request| request.response(limit))
     }
 
     /// The least rate at which a client takes a response, while a write waits. It ends as
-    /// [`response`](Self::response) does. As with [`body_rate`](Self::body_rate), what all streams of the connection take
-    /// counts.
+    /// [`response`](Self::response) does. As with [`body_rate`](Self::body_rate), the bytes that all streams of the
+    /// connection take count.
     #[must_use]
     pub fn response_rate(self, least: impl Into<Option<Rate>>) -> Self {
         self.for_each_request(|request| request.response_rate(least))
     }
 
     /// From the end of the last request. HTTP/1: no byte of the next one came. HTTP/2: no stream is open, and the client
-    /// takes nothing of a response that the system still holds; pings do not count. The connection is closed softly, so a request that comes meanwhile is answered or can be
-    /// repeated (RFC 9112 sections 9.3.1 and 9.5, RFC 9113 section 6.8).
+    /// takes nothing of a response that the system still holds; pings do not count. The connection is closed softly,
+    /// so a request that comes meanwhile is answered or can be repeated (RFC 9112 sections 9.3.1 and 9.5, RFC 9113
+    /// section 6.8).
     #[must_use]
     pub fn idle(self, limit: impl Into<Option<Duration>>) -> Self {
         Self { idle: limit.into(), ..self }
@@ -260,7 +263,7 @@ impl Limits {
 
     /// HTTP/2: pings a client from which nothing was read for `interval`, and closes the connection if no answer
     /// comes within `answer`. A ping waits behind what was written before it, which a slow link may carry for minutes.
-    /// So while the client takes that, no answer is late.
+    /// So while the client still takes those bytes, no answer is late.
     #[must_use]
     pub fn ping(self, interval: impl Into<Option<Duration>>, answer: Duration) -> Self {
         Self { ping: interval.into(), pong: answer, ..self }
@@ -269,7 +272,7 @@ impl Limits {
     /// HTTP/2: the most control frames in a second, on top of those that requests and bodies account for. A control
     /// frame is any but DATA and the first frame of a request: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM,
     /// those of unknown types, and answers to the server's own. Those of ten seconds can be saved up, and a connection
-    /// begins with as many. On top come 20 for each request, 8 for each chunk of a response, 1 for each 64 bytes that
+    /// begins with that many. On top come 20 for each request, 8 for each chunk of a response, 1 for each 64 bytes that
     /// the server writes, and 1 for each frame of DATA. So a client may send a ping and two windows for each chunk, or
     /// windows for each 128 bytes. 0 counts as 1. At its end, the client gets GOAWAY with ENHANCE_YOUR_CALM (RFC 9113
     /// section 10.5), and the connection is closed.
@@ -287,8 +290,8 @@ impl Limits {
     }
 
     /// The most connections that are served. If one more comes, those that are idle longest are closed to make room.
-    /// Until there is room, it waits, and no other one is accepted. 0 counts as 1: a server that serves nobody is not
-    /// started.
+    /// Until there is room, it waits, and no other one is accepted. 0 counts as 1, because a server with a limit of 0
+    /// would serve nobody.
     #[must_use]
     pub fn connections(self, most: impl Into<Option<usize>>) -> Self {
         Self { connections: most.into(), ..self }

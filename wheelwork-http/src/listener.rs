@@ -12,24 +12,24 @@ use wheelwork::idle::Outgoing;
 
 /// A byte stream that HTTP is spoken on.
 pub trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
-    /// Makes the drop of the socket discard what was not sent, so that a client that does not read keeps no
+    /// Makes the drop of the socket discard what was not sent, so that a client that does not read holds no
     /// memory of the kernel. Does nothing by default.
     fn reset_on_drop(&self) {}
 
-    /// The client, if the handshake has told another one than [`Listener::accept`]. `None` by default.
+    /// The client, if the handshake has named a different one than [`Listener::accept`]. `None` by default.
     fn peer(&self) -> Option<Peer> {
         None
     }
 
-    /// The number of written bytes that the client has not taken, as [`Outgoing`] tells it. A layer around a socket, as
-    /// TLS, asks that socket. `None` by default: then a client that takes bytes while the system accepts none makes no
-    /// progress.
+    /// The number of written bytes that the client has not taken, as [`Outgoing`] tells it. A layer around a socket,
+    /// such as TLS, asks that socket. `None` by default: then a client that takes bytes while the system accepts none
+    /// counts as making no progress.
     fn untaken(&self) -> Option<u64> {
         None
     }
 
-    /// Whether bytes of the client wait in the system, of which the runtime has not told yet. A layer around a socket asks
-    /// that socket. `false` by default: then what comes just before the end of a limit may be seen too late.
+    /// Whether bytes of the client wait in the system that the runtime has not reported yet. A layer around a socket
+    /// asks that socket. `false` by default: then bytes that come just before the end of a limit may be seen too late.
     fn has_unread(&self) -> bool {
         false
     }

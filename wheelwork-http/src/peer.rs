@@ -17,7 +17,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 pub enum Peer {
     /// A TCP connection.
     Tcp(SocketAddr),
-    /// A connection without an address, as of a Unix socket.
+    /// A connection without an address, such as that of a Unix socket.
     Local,
 }
 

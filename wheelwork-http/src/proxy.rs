@@ -9,15 +9,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
-/// A listener behind a proxy that tells the address of each client by the PROXY protocol, version 1 or 2.
+/// A listener behind a proxy that sends the address of each client with the PROXY protocol, version 1 or 2.
 ///
 /// That address is the [`Peer`] of the connection, and counts for
 /// [`connections_per_address`](crate::Limits::connections_per_address). The header is read within the limit of the
 /// [`handshake`](crate::Limits::handshake), on the task of the connection; until then, its peer is [`Peer::Local`]. A
-/// connection from elsewhere than the proxies is closed, and so is one without a header, or with one of more than 2 KB. A
-/// connection of the proxy itself (`LOCAL`, `UNKNOWN`) has the proxy's address. Unix sockets are trusted.
+/// connection from elsewhere than the proxies is closed, and so is one without a header, or with a header of more than
+/// 2 KB. A connection of the proxy itself (`LOCAL`, `UNKNOWN`) has the proxy's address. Unix sockets are trusted.
 ///
-/// TLS within is `Tls::new(Proxied::new(..), ..)`.
+/// For TLS after the header of the proxy, write `Tls::new(Proxied::new(..), ..)`.
 ///
 /// ```no_run
 /// use wheelwork_http::{Limits, Proxied, serve};

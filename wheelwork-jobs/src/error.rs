@@ -11,7 +11,7 @@ use std::time::Duration;
 pub enum ScheduleError {
     /// A stored job has its key.
     #[error(
-        "the key {:?} is taken: expected a key that no stored job has",
+        "a stored job already has the key {:?}",
         .job.unique_key().unwrap_or_default()
     )]
     KeyTaken {
@@ -34,7 +34,7 @@ pub enum ScheduleError {
         /// The refused job.
         job: Box<NewJob>,
     },
-    /// A member of its group was not stored by the same call.
+    /// The same call has refused a member of its group.
     #[error("job {} waits for {member}, which was refused", .job.id())]
     MemberRefused {
         /// The refused job.
@@ -96,7 +96,7 @@ impl ScheduleError {
     }
 }
 
-/// A job was not completed in a transaction. Roll it back.
+/// A job was not completed in a transaction. Roll the transaction back.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompleteError {
@@ -111,7 +111,7 @@ pub enum CompleteError {
     Store(#[from] StoreError),
 }
 
-/// A result was not taken.
+/// A result was refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResultError {
@@ -162,7 +162,7 @@ pub enum OpenError {
         /// The liveness that was given.
         liveness: Duration,
     },
-    /// The tables are missing, and were not to be created.
+    /// The tables are missing, and `create_tables` is off.
     #[error("the store has no tables for jobs")]
     NoTables,
     /// The tables have an older version, and were not to be changed.

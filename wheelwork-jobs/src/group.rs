@@ -8,23 +8,23 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Jobs, for one that runs when all of them have ended.
+/// A set of jobs, for another one that runs when all of them have ended.
 ///
 /// Store that one, which [`then`](Self::then) returns, in the same transaction as the members: by
-/// [`schedule_in`](crate::Jobs::schedule_in). Or store all of them by [`schedule_all`](crate::Jobs::schedule_all), which
-/// stores it after its members, and not if one of them is refused. Or store the members before it: if the process dies
-/// between, they run, and nothing follows.
+/// [`schedule_in`](crate::Jobs::schedule_in). Or store all of them with [`schedule_all`](crate::Jobs::schedule_all),
+/// which stores the last job after the members, and refuses it if one of them is refused. Or store the members before
+/// it: if the process dies between, they run, and nothing follows.
 ///
 /// A member has ended when it is not stored any more: it was done, or **cancelled**, or
-/// [replaced](crate::Jobs::replace), or [pruned](crate::Jobs::prune). So one that never was stored has ended, too. A
-/// **dead** member has not ended. It keeps the group waiting until it is revived and done, or cancelled. With
+/// [replaced](crate::Jobs::replace), or [pruned](crate::Jobs::prune). So a member that never was stored has ended, too.
+/// A **dead** member has not ended. It keeps the group waiting until it is revived and done, or cancelled. With
 /// [`despite_dead`](Self::despite_dead) it counts as ended.
 ///
 /// With [`Redb`](crate::Redb), the job is due when the last member ends. With [`Postgres`](crate::Postgres), its node
-/// looks from time to time: the job begins at most an eighth of the time since it was stored later than the last member
-/// ends, but up to 0.2 s for young groups, and never more than 30 s, plus the usual lateness. Each look costs as much as
-/// a retry, and takes a place of its kind's [rate](crate::Kind::rate). It is no run: of the metrics, only
-/// [`claimed`](crate::Metrics::claimed) counts it. Its own due time counts, too: it does not look before.
+/// looks from time to time. After the last member has ended, the job begins within an eighth of the time since it was
+/// stored (at least 0.2 s, at most 30 s), plus the usual lateness. Each look costs as much as a retry, and counts
+/// towards the [rate](crate::Kind::rate) of the kind. A look is no run: of the metrics, only
+/// [`claimed`](crate::Metrics::claimed) counts it. The job's own due time counts, too: no look comes before it.
 ///
 /// ```
 /// # use wheelwork_jobs::{Group, Job, Jobs, NewJob, Redb};
@@ -81,7 +81,7 @@ pub enum GroupError {
     },
     /// The payload is too long with the ids of the members.
     #[error(
-        "{members} members make a payload of {bytes} bytes: expected at most {}, so a group of groups",
+        "{members} members make a payload of {bytes} bytes: expected at most {}; make a group of groups",
         NewJob::LONGEST_PAYLOAD
     )]
     Long {
@@ -108,8 +108,8 @@ impl Group {
 
     /// The jobs with these ids, which are stored: as [`schedule`](crate::Jobs::schedule) or
     /// [`schedule_in`](crate::Jobs::schedule_in) has returned them. So a job that is
-    /// [unique for a period](NewJob::unique_for) can be a member: its id is that of the job that stands for it, and if
-    /// that one has ended, the member has.
+    /// [unique for a period](NewJob::unique_for) can be a member: its id is that of the job that stands for it, and
+    /// when that job has ended, the member has.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -144,7 +144,7 @@ impl Group {
     /// # Errors
     ///
     /// If a member is unique for a period, unless its id [is given](Self::of_ids), or is periodic. Or if the payload is
-    /// too long with the ids of the members, of 32 bytes each: expected some 8,000 members at most. Make a group of
+    /// too long with the ids of the members, of 32 bytes each, so about 8,000 members are possible. Make a group of
     /// groups for more.
     pub fn then(self, job: NewJob) -> Result<NewJob, GroupError> {
         let Self { members: ids, despite_dead, unique, periodic } = self;

@@ -109,7 +109,7 @@ impl<P, S: Store> Job<P, S> {
 
     /// Puts the job off: if the handler returns `Ok` after this, the job is not done, but runs again after
     /// the delay, with the same number of the attempt. If a transaction of [`complete_in`](Self::complete_in) is
-    /// committed, that counts more, and the job is done.
+    /// committed, that takes precedence, and the job is done.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -126,11 +126,11 @@ impl<P, S: Store> Job<P, S> {
         *lock(&self.told.snooze) = Some(delay);
     }
 
-    /// Reports how far the run is: so many parts are `done`, `of` so many (0 if nobody knows), and what it does.
+    /// Reports how far the run is: how many parts are `done`, `of` how many (0 if nobody knows), and what it does.
     /// [`Jobs::get`](crate::Jobs::get), the program and its page show the last report while the job runs.
     ///
-    /// This neither waits nor fails. The store has the report up to some seconds later: a node writes the last one of
-    /// each run, and once in a second at most. Of the text, the first
+    /// This neither waits nor fails. The store has the report up to a few seconds later, because a node writes only the
+    /// last one of each run, at most once per second. Of the text, the first
     /// [200 characters](crate::Progress::LONGEST_TEXT) are kept.
     ///
     /// ```
@@ -148,7 +148,7 @@ impl<P, S: Store> Job<P, S> {
         self.told.reports.add(self.claim(), Progress::new(done, of, text));
     }
 
-    /// The longest result as JSON, in bytes. What is not ASCII counts with its escapes.
+    /// The longest result as JSON, in bytes. Characters that are not ASCII count with their escapes.
     pub const LONGEST_RESULT: usize = 16 * 1024;
 
     /// Sets the result of the run, in place of a former one. If the job is done then, it is kept with the result
@@ -179,7 +179,7 @@ impl<P, S: Store> Job<P, S> {
     ///
     /// # Errors
     ///
-    /// If it cannot be read again as JSON, as a [payload](NewJob::new), or is longer than
+    /// If the result could not be read back as JSON, as with a [payload](NewJob::new), or is longer than
     /// [`LONGEST_RESULT`](Self::LONGEST_RESULT). The former result stays.
     pub fn set_result(&self, result: &impl Serialize) -> Result<(), ResultError> {
         let json = in_ascii(json::write(result)?);
@@ -201,9 +201,9 @@ impl<P: Sync, S: Store> Job<P, S> {
     /// Ends the job in your transaction. If the transaction commits, the job is done, and its work in the
     /// transaction is done exactly once. Commit before the handler returns.
     ///
-    /// After this call, a handler that returns `Ok` ends the job by a commit alone. If no transaction in which it was
-    /// completed is committed, because that was forgotten or has failed, the attempt has failed, and is made again. A
-    /// transaction that is still open then decides when it ends.
+    /// After this call, only a commit ends the job, even if the handler returns `Ok`. If no transaction in which the
+    /// job was completed is committed, because the commit was forgotten or failed, the attempt has failed, and is made
+    /// again. If the transaction is still open when the handler returns, its end decides.
     ///
     /// The [transaction](Transaction) is on a connection of yours, from any pool, to the database of the store: a clone
     /// of the pool in the handler's closure. The store lends none of its own. With `Redb` it comes from
@@ -233,8 +233,8 @@ impl<P: Sync, S: Store> Job<P, S> {
     }
 
     /// Stores a job in your transaction, as [`Jobs::schedule_in`](crate::Jobs::schedule_in) does: it exists if and
-    /// only if the transaction commits. After [`complete_in`](Self::complete_in) in the same transaction it is
-    /// the successor of this one, and may have its key: at no time are there both, or none.
+    /// only if the transaction commits. After [`complete_in`](Self::complete_in) in the same transaction, the
+    /// new job is the successor of this one, and may have its key: at no time do both exist, or neither.
     ///
     /// ```
     /// # use std::time::Duration;

@@ -8,11 +8,12 @@ use std::time::Duration;
 pub struct Health {
     /// Whether it works.
     pub condition: Condition,
-    /// How long ago the store was asked for the last beat that it has answered. Every third of the liveness
+    /// How long ago the store was asked for the last beat that it has answered. Up to a third of the liveness
     /// is usual. `None` without handlers.
     pub last_beat: Option<Duration>,
-    /// Whether it hears what other nodes tell. If not for long, jobs that come from elsewhere are found
-    /// by the beats, and jobs that others cancel cost a query before they begin. `None` without handlers.
+    /// Whether it receives the notices of other nodes. While it does not, only the beats find jobs that come from
+    /// elsewhere, and each job costs a query before it begins, because somebody may have cancelled it. `None` without
+    /// handlers.
     pub listening: Option<bool>,
 }
 
@@ -29,8 +30,8 @@ impl Health {
 pub enum Condition {
     /// It works.
     Working,
-    /// The store has not answered for so long that other nodes may have taken over, or it takes no ends of
-    /// runs, such as with a disk that is full. No handler begins until that is over. A
+    /// The store has not answered for so long that other nodes may have taken over, or it cannot
+    /// store the ends of runs, for example because its disk is full. No handler begins until that is over. A
     /// [`Redb`](crate::Redb) that has had an error of its disk must be opened again, in a new process.
     CutOff,
     /// It was stopped.

@@ -73,7 +73,7 @@ impl FromStr for JobId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum When {
-    /// So many microseconds after the database has got the job.
+    /// This many microseconds after the database has received the job.
     After(u64),
     /// At this time.
     At(Timestamp),
@@ -99,7 +99,7 @@ impl From<SystemTime> for When {
 /// A job to schedule: due at once, unless [`due`](Self::due) says otherwise.
 ///
 /// It has its id from the start. If [`schedule`](crate::Jobs::schedule) fails without knowing whether the
-/// job was stored, schedule the same `NewJob` again: it is not stored twice while it is there.
+/// job was stored, schedule the same `NewJob` again: it is not stored twice while it is stored.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -131,8 +131,8 @@ impl NewJob {
     pub const LONGEST_KIND: usize = 256;
     /// The longest unique key, in bytes.
     pub const LONGEST_KEY: usize = 512;
-    /// The longest payload as JSON, in bytes. Jobs share statements, so one that is too large would be
-    /// everybody's error. Keep large data elsewhere, and its name in the payload.
+    /// The longest payload as JSON, in bytes. Jobs share statements, so one that is too large would
+    /// make all of them fail. Keep large data elsewhere, and its name in the payload.
     pub const LONGEST_PAYLOAD: usize = 256 * 1024;
     /// The highest priority.
     pub const HIGHEST_PRIORITY: u8 = 9;
@@ -141,8 +141,8 @@ impl NewJob {
     ///
     /// # Errors
     ///
-    /// If the payload cannot be written as JSON, or not be read again: numbers that are not finite, and more than 127
-    /// arrays and objects within each other. Also if the payload or the kind is too long, or the kind contains a NUL
+    /// If the payload cannot be written as JSON, or could not be read back: it has numbers that are not finite, or more
+    /// than 127 nested arrays and objects. Also if the payload or the kind is too long, or the kind contains a NUL
     /// character, which PostgreSQL cannot store.
     pub fn new(kind: &str, payload: &impl Serialize) -> Result<Self, PayloadError> {
         let fault = |fault| PayloadError { kind: kind.to_owned(), fault };
@@ -197,9 +197,9 @@ impl NewJob {
         self
     }
 
-    /// Stores the job only if none of the same kind and payload was stored so with
-    /// [`unique_for`](Self::unique_for) in its period. Otherwise [`schedule`](crate::Jobs::schedule) returns the id
-    /// of that one, whatever has become of it: it may be done, or cancelled. A job with a [`key`](Self::key) is
+    /// Stores the job, unless one of the same kind and payload was stored with
+    /// [`unique_for`](Self::unique_for) and its period is not over. Then [`schedule`](crate::Jobs::schedule) returns
+    /// the id of that job, whatever has become of it: it may be done, or cancelled. A job with a [`key`](Self::key) is
     /// compared by kind and key, whatever its payload. A period begins when a job is stored.
     ///
     /// The id that is returned belongs to a job that was stored.
@@ -271,10 +271,10 @@ pub enum PayloadFault {
     /// The kind contains a NUL character.
     #[error("the kind contains a NUL character")]
     Nul,
-    /// The kind has so many bytes.
+    /// The kind is too long: it has this many bytes.
     #[error("the kind has {0} bytes: expected at most {max}", max = NewJob::LONGEST_KIND)]
     LongKind(usize),
-    /// The payload has so many bytes.
+    /// The payload is too long: it has this many bytes.
     #[error("the payload has {0} bytes: expected at most {max}", max = NewJob::LONGEST_PAYLOAD)]
     LongPayload(usize),
 }
@@ -312,9 +312,9 @@ pub struct StoredJob {
 /// How far a run is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// So many parts are done.
+    /// The number of parts that are done.
     pub done: u64,
-    /// Of so many. 0 if nobody knows.
+    /// The number of all parts. 0 if nobody knows.
     pub of: u64,
     /// What it does.
     pub text: String,

@@ -157,8 +157,8 @@ impl<S: Store> Jobs<S> {
         transaction::schedule(&*node.store, transaction, node.window, job)
     }
 
-    /// Stores a job in place of the one that has its key, in one step: at no time is there none, or are
-    /// there two. Returns the job that it has replaced. A job without a key replaces nothing.
+    /// Stores a job in place of the one that has its key, in one step: at no time are there none or
+    /// two. Returns the job that it has replaced. A job without a key replaces nothing.
     ///
     /// The other job may be dead, or run already: then its handler goes on, as after a [`cancel`](Self::cancel). This
     /// waits as `cancel` does.
@@ -197,10 +197,10 @@ impl<S: Store> Jobs<S> {
     /// from now. [`cancel_by_key`](Self::cancel_by_key) removes it, and
     /// [`reschedule_by_key`](Self::reschedule_by_key) with a delay of zero runs it once between.
     ///
-    /// If the rules of the zone have changed, the stored time may be none of the job's any more. A time to come that is
-    /// whole quarters of an hour from the next occurrence, three hours at most, is taken for such, and is moved there.
-    /// A time to which you have moved the job stays, unless it looks the same. In a zone without rules, such as UTC,
-    /// each stays.
+    /// If the rules of the zone have changed, the stored time may no longer be one of the job's. A future time that
+    /// differs from the next occurrence by whole quarters of an hour, three hours at most, is taken for such a time,
+    /// and is moved to that occurrence. A time to which you have moved the job stays, unless it looks the same. In a
+    /// zone without rules, such as UTC, every time stays.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -253,12 +253,12 @@ impl<S: Store> Jobs<S> {
     ///
     /// If another node has claimed the job, this waits until that node has dropped it: some milliseconds, or until
     /// its next beat (a third of the liveness) if it has not heard of the cancel. If that node is dead or cut off,
-    /// it takes until its life has ended, the liveness at most. The job is deleted from the beginning, also if you
-    /// drop the call.
+    /// it takes until its life has ended, the liveness at most. The job is deleted at once, even if you drop
+    /// the call.
     ///
     /// # Errors
     ///
-    /// If the store fails. Then the job may be deleted, and its node may just begin to run it.
+    /// If the store fails. Then the job may be deleted, and its node may be just about to run it.
     pub async fn cancel(&self, id: JobId) -> Result<bool, StoreError> {
         let me = self.0.node.me();
         let cancelling = move |store: Arc<S>| async move { store.cancel(id, me).await };
@@ -277,7 +277,7 @@ impl<S: Store> Jobs<S> {
     ///
     /// # Errors
     ///
-    /// If the store fails. Then the job may be moved, and its node may just begin to run it at the old time.
+    /// If the store fails. Then the job may be moved, and its node may be just about to run it at the old time.
     pub async fn reschedule(&self, id: JobId, when: impl Into<When>) -> Result<bool, StoreError> {
         self.move_job(id, when.into(), false, None).await
     }
@@ -374,8 +374,8 @@ impl<S: Store> Jobs<S> {
     /// run go on. False if it was paused already. The pause survives restarts, and a kind can be paused that has no
     /// jobs yet. Jobs can be scheduled meanwhile, and [`stats`](Self::stats) tells that the kind is paused.
     ///
-    /// Other nodes are told. Until they know, which takes some milliseconds, they can begin jobs that they hold
-    /// already; at most until their next beat if the notice is lost. Then they let them go.
+    /// Other nodes are told. Until they know, they can begin jobs that they hold already: for a few milliseconds, or
+    /// until their next beat if the notice is lost. Then they let these jobs go.
     ///
     /// ```
     /// # use wheelwork_jobs::{Job, Jobs, NewJob, Redb};
@@ -543,7 +543,7 @@ impl<S: Store> Jobs<S> {
         self.0.node.holds()
     }
 
-    /// Stops. What has not begun is given back, and other nodes can claim it at once. Waits for the
+    /// Stops. Jobs that have not begun are given back, and other nodes can claim them at once. Waits for the
     /// handlers that run, at most for `limit`, and half a second more for the store.
     ///
     /// # Errors
@@ -592,7 +592,7 @@ impl<S: Store> JobsBuilder<S> {
         self
     }
 
-    /// Runs the jobs of a kind with a function that may block, on the runtime's threads for these.
+    /// Runs the jobs of a kind with a function that may block, on the runtime's threads for blocking calls.
     ///
     /// An error, a panic, or a payload that is no `P` is a failed attempt.
     pub fn handle_blocking<P, F, E>(mut self, kind: impl Into<Kind>, handler: F) -> Self

@@ -85,7 +85,7 @@ impl Kind {
         self
     }
 
-    /// How many bytes the payloads of these jobs may have that this node claims: 64 MiB by default. A claim
+    /// How many bytes of payloads of these jobs this node claims at most: 64 MiB by default. A claim
     /// expects payloads as large as the largest of the last ones, so one call may exceed this. At least one
     /// job is claimed, however large.
     pub fn most_held_bytes(mut self, most_held_bytes: usize) -> Self {
@@ -93,19 +93,19 @@ impl Kind {
         self
     }
 
-    /// How often an attempt may begin and not end, because its process has ended or lost contact: then the
+    /// How often an attempt may begin and not end, because its process has ended or lost contact. After that, the
     /// job is dead. At least 1. The first beginning does not count, so that it costs no write.
     ///
-    /// A job that ends its process each time it runs would take down one node after the other.
+    /// Without this limit, a job that ends its process each time it runs would take down one node after the other.
     pub fn max_claims(mut self, max_claims: u32) -> Self {
         self.max_claims = max_claims.max(1);
         self
     }
 
-    /// After [`time_limit`](Self::time_limit), a handler has so long to return.
+    /// How long a handler has to return after its [`time_limit`](Self::time_limit).
     pub const GRACE: Duration = Duration::from_secs(5);
 
-    /// How long a run may take: without a limit by default. Then its
+    /// How long a run may take: without a limit by default. At the limit, its
     /// [`cancellation`](crate::Job::cancellation) is cancelled. An async handler that has not returned after
     /// [`GRACE`](Self::GRACE) is dropped, and the attempt has failed. A handler that blocks cannot be dropped.
     pub fn time_limit(mut self, time_limit: impl Into<Option<Duration>>) -> Self {
@@ -132,7 +132,7 @@ impl Kind {
     ///
     /// In no period of this length are more jobs claimed, by the database's clock, and a node begins what it has
     /// claimed at once. They are spread: a fiftieth may begin together (one, if there are at most fifty), the others
-    /// follow evenly. So a backlog may be done at 98 hundredths of the rate, and at the whole rate up to fifty in a
+    /// follow evenly. So a backlog gets at least 98 % of the rate, and the whole rate if that is at most fifty in a
     /// period. All nodes together have one count; each obeys its own setting. In the embedded store, the count begins
     /// anew with each process.
     pub fn rate(mut self, most: u32, period: Duration) -> Self {
@@ -151,7 +151,7 @@ impl Kind {
     }
 
     /// How long a job that is done can be seen, with the [result](crate::Job::set_result) of its run: not at all by
-    /// default. Then a node deletes it that has a kind which keeps jobs. A job that was kept has no claim on its key.
+    /// default. Afterwards, any node with a kind that keeps jobs deletes it. A kept job does not hold its key.
     ///
     /// It costs an insert and later a delete for each job.
     pub fn keep_done(mut self, keep_done: impl Into<Option<Duration>>) -> Self {
@@ -226,7 +226,7 @@ impl Retry {
         self
     }
 
-    /// The delay after so many failures, without its random part. `None` if the job is dead.
+    /// The delay after this many failures, without its random part. `None` if the job is dead.
     pub fn delay_after(&self, failures: u32) -> Option<Duration> {
         if failures >= self.attempts {
             return None;

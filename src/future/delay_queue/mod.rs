@@ -44,7 +44,7 @@ use std::time::{Duration, Instant};
 /// finds nothing due and continues to wait.
 ///
 /// Deadlines count in nanoseconds from the timer's [start](HashedWheelTimer::started_at). An earlier instant
-/// counts as the start. More than 584 years after the start is never.
+/// counts as the start. A deadline more than 584 years after the start never comes.
 ///
 /// With the feature `stream`, it is a stream. It ends when the queue is empty, and goes on after an
 /// insertion.
@@ -248,7 +248,7 @@ impl<T> DelayQueue<T> {
 
     /// The value that comes out next, with its key and its deadline. `None` if the queue is empty.
     ///
-    /// Of a queue of more than 64 values, this orders the values of the earliest tick, as a poll would do in that
+    /// In a queue of more than 64 values, this orders the values of the earliest tick, as a poll would do in that
     /// tick: O(k log k) for k values, and O(1) if nothing has changed since.
     ///
     /// # Examples

@@ -92,8 +92,8 @@ pub trait TimedStreamExt: Stream + Sized {
     }
 
     /// Yields the items in chunks: of `most` items, or of those that have come within `limit` after the first
-    /// one of the chunk. No chunk is empty, and zero items count as one. With a limit of zero, a chunk has one item. The
-    /// stream's end yields the rest.
+    /// one of the chunk. No chunk is empty, and a `most` of zero counts as one. With a limit of zero, a chunk has one
+    /// item. The stream's end yields the rest.
     ///
     /// # Examples
     ///

@@ -80,7 +80,7 @@ impl IdleStreams {
     ///
     /// # Errors
     ///
-    /// If the timer is stopped, or if it or the manager can have no more slots. The error contains the
+    /// If the timer is stopped, or if the timer or the manager has run out of slots. The error contains the
     /// stream. The timer's limit of pending timeouts does not apply.
     pub fn wrap<S: Outgoing>(
         &self,
@@ -240,14 +240,14 @@ pin_project! {
     ///
     /// - **Only progress counts.** A read or a write that moves at least one byte is a touch, and costs what
     ///   a touch of a [`Watch`] costs. A poll that is pending, the end of the stream, a flush and a shutdown
-    ///   are none. So a slow peer whose bytes flow is not idle.
+    ///   do not count. So a slow peer whose bytes flow is not idle.
     /// - **Bytes that the peer takes from the system's buffer are progress.** The system holds megabytes, and may take
     ///   nothing for minutes while a slow peer reads. Before a silence of writes ends the stream, it
     ///   [asks](Outgoing) what the peer has taken meanwhile, and if there is something, the time runs anew. So a
     ///   peer that stops reading is noticed after twice the duration at most.
-    /// - **A write waits** ([`waiting_write`](IdlePolicy::waiting_write)) from a write, a flush or a shutdown that is
-    ///   pending to the next write that moves bytes, or to the end of that flush. If a task gives up a write that is
-    ///   pending, it still waits.
+    /// - **A write waits** ([`waiting_write`](IdlePolicy::waiting_write)) from the first write, flush or shutdown that
+    ///   is pending, until a write moves bytes or that flush ends. If a task gives up a pending write, that write
+    ///   still waits.
     /// - **Age** ([`max_age`](IdlePolicy::max_age)) ends a stream when it would wait and is not paused: a response that
     ///   a pause covers is finished. After the grace it ends in a pause too. Bytes that are ready still come first.
     /// - **Each kind of silence ends both halves**: at a report, the waiting reader and the waiting

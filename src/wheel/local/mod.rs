@@ -43,15 +43,15 @@ const BUCKETS: usize = 64;
 
 /// Sleeps, limits and intervals of one thread, for thread-per-core runtimes, event loops and simulations.
 ///
-/// It has no thread, no lock and no atomic. Whoever owns the loop drives it: asks [`next_deadline`] how long the
-/// loop may park, and calls [`turn`] when it wakes up. Its futures are `!Send`, and clones share one timer.
+/// It has no thread, no lock and no atomic. The owner of the loop drives it: it asks [`next_deadline`] how long the
+/// loop may park, and calls [`turn`] when the loop wakes up. Its futures are `!Send`, and clones share one timer.
 ///
 /// - **Never early**, by the clock. A task is woken by the first turn in or after the tick that follows its
 ///   deadline.
 /// - A future is ready if the clock has reached its deadline when it is polled, woken or not. With a delay of
 ///   zero it is ready at its first poll.
-/// - Each call is O(1). A sleep takes 40 bytes, and one that was polled 48 in the timer. A reset to a later time
-///   writes one number.
+/// - Each call is O(1). A sleep takes 40 bytes, and one that was polled takes 48 in the timer, too. A reset to a later
+///   time writes one number.
 /// - A dropped future takes its waker out of the timer.
 /// - The latest waker is woken.
 ///

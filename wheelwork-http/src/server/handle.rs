@@ -30,7 +30,7 @@ impl Server {
         self.0.open()
     }
 
-    /// The number of connections that were accepted, those that were refused for their address included.
+    /// The number of accepted connections, including those that were refused because of their address.
     pub fn accepted(&self) -> u64 {
         self.0.counts.accepted()
     }

@@ -29,7 +29,7 @@ const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
 /// Serves HTTP/1 and HTTP/2 on the connections of `listener`, within `limits`.
 ///
 /// `service` is a tower service that is cloned for each connection and request: axum's `Router`, tonic's
-/// `Routes`. For a service of hyper, see [`Hyper`](crate::Hyper). The result is awaited, or set up further.
+/// `Routes`. For a service of hyper, see [`Hyper`](crate::Hyper). Await the result, or configure it further.
 ///
 /// ```
 /// use axum::{Router, routing::get};
@@ -64,7 +64,7 @@ pub fn serve<L: Listener, S: App>(listener: L, service: S, limits: Limits) -> Se
     }
 }
 
-/// A server that is set up, from [`serve`]. It runs when it is awaited.
+/// A server that is configured, from [`serve`]. It runs when it is awaited.
 #[must_use = "a server runs when it is awaited"]
 pub struct Serve<L, S, F = NoSignal> {
     listener: L,
@@ -135,8 +135,8 @@ impl<L, S, F> Serve<L, S, F> {
         Self { limits_for: Some(Arc::new(limits_for)), ..self }
     }
 
-    /// Puts the [`Peer`] of its connection among the extensions of each request. It costs an allocation or two of
-    /// each request.
+    /// Puts the [`Peer`] of its connection among the extensions of each request. It costs each request one or
+    /// two allocations.
     ///
     /// ```
     /// use axum::{Extension, Router, routing::get};
@@ -153,18 +153,19 @@ impl<L, S, F> Serve<L, S, F> {
     }
 
     /// Puts the [`OwnLimits`](crate::OwnLimits) of each request among its extensions, so that its handler can change
-    /// them. It costs two or three allocations of each request.
+    /// them. It costs each request two or three allocations.
     pub fn tell_limits(self) -> Self {
         Self { tells_limits: true, ..self }
     }
 
-    /// Sets hyper's options for HTTP/1, as `half_close` or `max_headers`. Leave its timer and its header limit alone.
+    /// Sets hyper's options for HTTP/1, such as `half_close` or `max_headers`. Leave its timer and its header limit
+    /// alone.
     pub fn http1(mut self, set: impl FnOnce(&mut http1::Builder)) -> Self {
         set(&mut self.http1);
         self
     }
 
-    /// Sets hyper's options for HTTP/2, as `max_concurrent_streams`. Leave its timer and its pings alone.
+    /// Sets hyper's options for HTTP/2, such as `max_concurrent_streams`. Leave its timer and its pings alone.
     pub fn http2(mut self, set: impl FnOnce(&mut http2::Builder<Executor>)) -> Self {
         set(&mut self.http2);
         self

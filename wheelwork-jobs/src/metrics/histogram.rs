@@ -44,7 +44,7 @@ impl Histogram {
         self.sum
     }
 
-    /// The bounds, and how many times were at most so long. What is longer than the last bound is in
+    /// The bounds, and how many times were no longer than each. What is longer than the last bound is in
     /// [`count`](Self::count) alone.
     pub fn within(&self) -> impl Iterator<Item = (Duration, u64)> {
         let mut all = 0;

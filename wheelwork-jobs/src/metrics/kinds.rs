@@ -54,7 +54,7 @@ pub struct KindMetrics {
 }
 
 impl KindMetrics {
-    /// The name of those kinds together that have no counts of their own, because there are 1,000 others.
+    /// The name of all kinds together that have no counts of their own, because 1,000 others have.
     pub const OTHERS: &str = "(others)";
 }
 

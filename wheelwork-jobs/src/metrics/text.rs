@@ -54,7 +54,7 @@ impl Metrics {
     /// version=0.0.4`. Each name begins with `wheelwork_jobs_`, and what is counted by kind has the label
     /// `kind`. The dashboard `docs/grafana/wheelwork-jobs.json` shows it.
     ///
-    /// A kind takes 57 lines, and there are at most 1,001 kinds.
+    /// A kind takes 56 lines, and there are at most 1,001 kinds.
     ///
     /// ```
     /// # use wheelwork_jobs::{Jobs, NewJob, Redb};

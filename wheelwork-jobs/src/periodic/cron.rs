@@ -33,7 +33,7 @@ const SHIFTS: u32 = 12;
 /// skipped, and a run each time that a time is shown.
 ///
 /// **Missed occurrences**, because no node ran, or because a run took longer than the period: one run, as soon as
-/// it can be, stands for all of them. With [`skip_later_than`](Self::skip_later_than), none does.
+/// possible, stands for all of them. With [`skip_later_than`](Self::skip_later_than), none does.
 ///
 /// **Failures** are retried as the [`Kind`](crate::Kind) says. If the next occurrence comes before the retry, or
 /// the attempts are used up, this occurrence is given up: its error stays in the store until the next success.
@@ -59,7 +59,7 @@ pub struct Periodic {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeriodicError {
-    /// Nothing says which periodic job it is.
+    /// The job has no key, and nothing else names a periodic job.
     #[error("a periodic job of the kind {kind:?} needs a key, which is its name")]
     NoKey {
         /// The kind.
@@ -117,7 +117,7 @@ impl Periodic {
         Ok(Self { job: NewJob { is_periodic: true, ..job }, rule })
     }
 
-    /// Skips an occurrence that cannot begin within so long of its time, because no node ran or the last run was
+    /// Skips an occurrence that cannot begin within `late` of its time, because no node ran or the last run was
     /// not done. Then nothing is made up for. A retry is not skipped. With `None`, the default, none is skipped.
     pub fn skip_later_than(mut self, late: impl Into<Option<Duration>>) -> Self {
         self.rule.skip_later_than = late.into();

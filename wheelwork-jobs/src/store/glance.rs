@@ -11,9 +11,9 @@ use std::time::SystemTime;
 pub struct Glance {
     /// The kinds, by name.
     pub kinds: Vec<KindStats>,
-    /// Whether all kinds are there that have free jobs.
+    /// Whether all kinds that have free jobs are included.
     pub all_kinds: bool,
-    /// Of each kind, so many free jobs were counted at most, the earliest ones: a count of `waiting` or
+    /// The most free jobs that were counted of each kind, the earliest first: a count of `waiting` or
     /// `overdue` that has reached this may be too low.
     pub most_waiting: u64,
     /// Whether all claimed jobs were counted.
@@ -25,11 +25,11 @@ pub struct Glance {
 }
 
 impl Glance {
-    /// Of at most so many kinds are the free jobs counted.
+    /// The most kinds whose free jobs are counted.
     pub const MOST_KINDS: usize = 100;
-    /// At most so many free jobs are counted, of all kinds together. Each kind has the same share.
+    /// The most free jobs that are counted, of all kinds together. Each kind has the same share.
     pub const MOST_FREE: usize = 20_000;
-    /// At most so many claimed jobs are counted, of all kinds together, and so many dead ones.
+    /// The most claimed jobs that are counted, of all kinds together. The same holds for dead ones.
     pub const MOST_OTHERS: usize = 10_000;
 
     /// How many free jobs are counted of each of so many kinds.
@@ -39,7 +39,7 @@ impl Glance {
     }
 
     /// The counts in the text format of Prometheus, with names that begin with `wheelwork_jobs_store_`. One
-    /// process needs to tell them, and not each node.
+    /// process should report them, and not each node.
     pub fn to_prometheus(&self) -> String {
         let mut text = String::new();
         // A `String` takes all that is written.
@@ -50,8 +50,8 @@ impl Glance {
     fn write(&self, text: &mut String) -> fmt::Result {
         let gauges: [Gauge; 6] = [
             ("waiting", "Free jobs, counted up to a limit.", |kind, _| Some(kind.waiting as f64)),
-            ("overdue", "Those of them that are overdue.", |kind, _| Some(kind.overdue as f64)),
-            ("claimed", "Jobs in the wheels of nodes.", |kind, _| Some(kind.claimed as f64)),
+            ("overdue", "Free jobs that are overdue.", |kind, _| Some(kind.overdue as f64)),
+            ("claimed", "Jobs that nodes have claimed.", |kind, _| Some(kind.claimed as f64)),
             ("dead", "Jobs whose attempts are used up.", |kind, _| Some(kind.dead as f64)),
             ("paused", "1 if the kind is paused.", |kind, _| Some(f64::from(kind.paused))),
             ("late_seconds", "How long the first job is overdue.", |kind, at| {

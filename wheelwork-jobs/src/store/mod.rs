@@ -328,7 +328,7 @@ pub(crate) trait Transact<S>: Send {
     ) -> impl Future<Output = Result<bool, StoreError>> + Send;
 }
 
-/// The store could not do something. It may have been done anyway if the connection was lost meanwhile.
+/// The store failed to do something. If the connection was lost meanwhile, it may have been done anyway.
 #[derive(Debug, thiserror::Error)]
 #[error("the store failed to {action}: {source}")]
 pub struct StoreError {
@@ -657,7 +657,7 @@ pub struct Filter {
     pub kind: Option<String>,
     /// Only dead ones, or only those that are not dead.
     pub dead: Option<bool>,
-    /// At most so many; 0 means 100.
+    /// The most jobs to return; 0 means 100.
     pub limit: usize,
     /// Only those behind a job that is due then and has this id: the last one of the previous page.
     pub after: Option<(std::time::SystemTime, JobId)>,
@@ -680,18 +680,18 @@ impl Filter {
 pub struct Peek {
     /// Of this kind only. It must be given for waiting jobs.
     pub kind: Option<String>,
-    /// `Waiting`: the earliest first. `Dead`: those that were due last first (`Redb`: that were made last), and
+    /// `Waiting`: the earliest first. `Dead`: the latest due time first (`Redb`: those that died last first), and
     /// `Done`: those that were done last first, among the last [`MOST_READ`](Self::MOST_READ) of all kinds. Claimed
-    /// jobs cannot be looked at so.
+    /// jobs cannot be looked at in this way.
     pub state: State,
-    /// Without the first so many, at most [`MOST_READ`](Self::MOST_READ).
+    /// How many jobs to skip, at most [`MOST_READ`](Self::MOST_READ).
     pub skip: usize,
-    /// At most so many.
+    /// The most jobs to return.
     pub most: usize,
 }
 
 impl Peek {
-    /// At most so many jobs are read.
+    /// The most jobs that are read.
     pub const MOST_READ: usize = 10_000;
 
     /// The same within the limits.
@@ -717,7 +717,7 @@ pub struct KindStats {
     pub dead: u64,
     /// Whether the kind is [paused](crate::Jobs::pause).
     pub paused: bool,
-    /// When the first of them is due that is not dead.
+    /// When the first job of the kind that is not dead is due.
     pub next_due: Option<std::time::SystemTime>,
 }
 

@@ -152,7 +152,8 @@ impl Postgres {
     ///
     /// # Errors
     ///
-    /// If the prefix is no beginning of a name: 1 to 32 of `a` to `z`, `0` to `9` and `_`, the first no digit.
+    /// If a name cannot begin with the prefix: expected 1 to 32 of `a` to `z`, `0` to `9` and `_`, the first not a
+    /// digit.
     pub fn with_prefix(self, prefix: &str) -> Result<Self, StoreError> {
         let mut connector = self.0.connector.clone();
         connector.prefix = Prefix::new(prefix)?;

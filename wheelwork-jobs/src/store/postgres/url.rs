@@ -170,7 +170,7 @@ fn password_of(config: &Config, variable: &impl Fn(&str) -> Option<String>) -> O
     let path = variable("PGPASSFILE").map(PathBuf::from).or_else(home)?;
     let text = std::fs::read_to_string(&path).ok()?;
     if !is_private(&path) {
-        log::warn!("{path:?} is not used: expected that only its owner can read it");
+        log::warn!("{path:?} is not used: expected a file that only its owner can read");
         return None;
     }
     let host = match config.get_hosts().first() {

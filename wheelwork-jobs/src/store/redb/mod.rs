@@ -79,7 +79,7 @@ impl Redb {
     ///
     /// # Errors
     ///
-    /// If the file cannot be opened, is empty or no database, or is open elsewhere.
+    /// If the file cannot be opened, is empty, is not a database, or is open elsewhere.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let database = create::open_or_create(path.as_ref())
             .map_err(|error| StoreError::new("open the file", error))?;
@@ -136,7 +136,8 @@ impl Redb {
     pub const LIMIT: Duration = Duration::from_secs(10);
 
     /// How long a change waits for the end of another write transaction, before it fails without having
-    /// done anything: a task that awaits a change of the jobs in its own transaction waits for itself. Holds
+    /// done anything. The limit is there because a task that awaits a change of the jobs in its own transaction waits
+    /// for itself. Holds
     /// for all clones.
     pub fn with_limit(self, limit: Duration) -> Self {
         self.0.turns.set_limit(limit);

@@ -40,7 +40,7 @@ pub(crate) enum ServeError {
         "{0} can be reached from other machines: expected a loopback address, or --expose to allow it"
     )]
     Exposed(SocketAddr),
-    #[error("changes need a token: expected a file of --token-file, or the variable {TOKEN}")]
+    #[error("changes need a token: pass a file by --token-file, or set the variable {TOKEN}")]
     NoToken,
     #[error("a token of {0} characters: expected at least {least}", least = guard::SHORTEST_TOKEN)]
     ShortToken(usize),
