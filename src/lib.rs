@@ -83,19 +83,20 @@
 //! 1. **Nothing is lost.** Every accepted timeout ends in exactly one way: its task runs, it is cancelled, or
 //!    [`stop`](HashedWheelTimer::stop) returns it.
 //!    - A refused timeout gives its task back inside the error.
+//!    - The drop of the last handle cancels what is pending.
 //!    - [`pending_timeouts`](HashedWheelTimer::pending_timeouts) reflects every call that has returned.
 //! 2. **No timeout is early**, measured by [`std::time::Instant`], and each fires within one tick of its deadline, plus
 //!    the scheduling delay of the system and the tasks that run before it.
 //!    - If the system computes `Instant` from the processor's counter, delays are measured with that counter.
-//!    - If the counter loses time while the process runs, a thread can compute deadlines that are early by the lost
-//!      time. This usually ends about 30 µs later, when the thread reads `Instant` next: if it finds the loss, the
+//!    - One exception: if the counter loses time while the process runs, a thread can compute deadlines that are early
+//!      by the lost time. The thread compares the counter with `Instant` about every 30 µs. If it finds a loss, the
 //!      process stops using the counter.
 //! 3. **A flood does not delay other timeouts**, because the worker takes no lock that a thread holds while it
 //!    schedules or cancels.
 //!    - The worker waits for a thread only during that thread's push to a queue. This takes a few instructions, unless
 //!      the system interrupts the thread there.
-//!    - New timeouts wait in a chunk of their thread until shortly before they are due.
-//!    - A pass of the worker expires all that are due, and then files at most about 100,000 others in the wheel.
+//!    - New timeouts wait in a *chunk* of their thread, memory for 62 timeouts, until shortly before they are due.
+//!    - A *pass* of the worker, one turn of its loop, expires all that are due, and then files at most about 100,000 others in the wheel.
 //!      Cancelled ones do not count. Filing pauses as soon as a timeout is due.
 //!    - The worker searches for the entries of ended timeouts in slices of a few milliseconds, and checks between two
 //!      slices whether it must stop.
@@ -117,20 +118,20 @@
 //!    - Threads that schedule wake the worker at most once per tick. A thread that is interrupted just before it wakes
 //!      the worker may wake it once more.
 //!    - Timeouts that were cancelled or pushed back before the worker went to sleep wake it at most once per second. If
-//!      one is cancelled or pushed back while the worker sleeps until its deadline, that sleep still ends once.
+//!      the timeout for which it sleeps is cancelled or pushed back, it still wakes up once, at the old deadline.
 //!    - To free memory, the worker wakes up at most once per second.
 //! 7. **After a stall, due timeouts run in tick order**, and those that one thread scheduled for one tick run in the
 //!    order in which it scheduled them.
 //!    - A timeout that is overdue when it is scheduled, or rescheduled, counts as due in the next tick.
 //!    - The cost is proportional to the due timeouts plus the wheel's size.
-//!    - If the missed runs of a periodic timeout take longer than a tick, all other due timeouts run first.
+//!    - If the missed runs of a periodic timeout take longer than a tick, the other due timeouts run in between.
 //! 8. **A far timeout never delays a near one** in the same bucket.
 //! 9. **No call blocks** unless its documentation says what it waits for, and no destructor waits for a task.
 //!    - [`stop`](HashedWheelTimer::stop) waits for the task that runs on the worker at that moment, and for the end of
 //!      the worker's thread.
 //!    - [`stop_timeout`](HashedWheelTimer::stop_timeout) never waits longer than its limit, and then names the task
 //!      that keeps the worker busy.
-//!    - A stop inside a task on the worker, or in a forked child, is an error.
+//!    - [`stop`](HashedWheelTimer::stop) inside a task on the worker is an error. So is any stop in a forked child.
 //!    - [`build`](timer::Builder::build) fails if the thread cannot start.
 //! 10. **Extremes work**: [`Duration::ZERO`](std::time::Duration::ZERO) means the next tick,
 //!     [`Duration::MAX`](std::time::Duration::MAX) means never, and a wheel can have one bucket.
@@ -173,7 +174,7 @@
 //!
 //! - `log` warns through the [log](https://docs.rs/log) facade, target `wheelwork`. It warns of panics, refused jobs
 //!   and timeouts, a backlog, timeouts that run ten ticks late (at least 100 ms), a last handle whose drop cancels
-//!   timeouts, and more than 64 live timers. Refusals, backlogs and lateness are summed up, at most once per second.
+//!   timeouts, and more than 64 live timers. Refusals, backlogs and lateness are reported together, at most once per second.
 //! - `metrics` adds [`publish_metrics`](HashedWheelTimer#method.publish_metrics) to a timer and to an idle manager:
 //!   counters and lateness in the [metrics](https://docs.rs/metrics) facade, for Prometheus and others.
 //! - `rayon` and `tokio` add their executors. `tokio` and `futures-io` add async streams with idle timeouts
@@ -192,7 +193,7 @@
 //!
 //! # How it works
 //!
-//! The path of a timeout, from the call to its task. The [design notes](guide::design) explain it:
+//! The picture follows a timeout from the call to its task. The [design notes](guide::design) explain each step.
 //!
 //! <div style="overflow-x:auto">
 #![doc = include_str!("../docs/walk.svg")]
@@ -200,8 +201,8 @@
 //!
 //! # Beside other timers
 //!
-//! How late a heartbeat of 5 ms is while 16 other threads schedule and cancel. [How fast it is](guide::speed) has all
-//! figures, also those where others win:
+//! How late a heartbeat of 5 ms is while 16 other threads schedule and cancel. The chapter [How fast it is](guide::speed)
+//! has all figures, also those where others win.
 //!
 //! <div style="overflow-x:auto">
 #![doc = include_str!("../benches/results/headline.svg")]
@@ -209,8 +210,8 @@
 //!
 //! # Systems
 //!
-//! All tests pass on Linux, x86-64. [Systems](guide::systems) lists what was tested elsewhere, and [suspends and
-//! stalls](guide::suspends) what differs in clocks and sleeps.
+//! All tests pass on Linux, x86-64. [Systems](guide::systems) lists what was tested elsewhere. [Suspends and
+//! stalls](guide::suspends) describes how clocks and sleeps differ.
 #![deny(unsafe_code)]
 #![warn(missing_docs, missing_debug_implementations, unreachable_pub)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

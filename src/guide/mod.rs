@@ -8,17 +8,17 @@
 //! | limit what an HTTP server waits for | [HTTP servers](http_servers) |
 //! | repeat something, try it again, or wait until events stop | [Periodic work](periodic_work) |
 //! | expire the entries of a map or cache | [Expiring maps](expiring_maps) |
-//! | sleep and limit futures | [Async programs](async_programs) |
+//! | sleep and limit futures, or run async code at a deadline | [Async programs](async_programs) |
 //! | wait in a library | [In a library](in_a_library) |
 //! | test code with timeouts | [Tests on virtual time](virtual_time) |
-//! | set the tick, the buckets, the executor and the limit | [Sizing](sizing) |
+//! | set the tick, the buckets, the executor and the limit, and bound the memory | [Sizing](sizing) |
 //! | know what the timer does, and hear of trouble | [Monitoring](watching) |
-//! | shut down, and resume after a restart | [Shutdown and restart](shutdown) |
+//! | shut down, resume after a restart, and know what a drop ends | [Shutdown and restart](shutdown) |
 //! | notice what is stuck | [A watchdog](a_watchdog) |
 //! | know what a suspend or a stall does | [Suspends and stalls](suspends) |
 //! | know which systems were tested | [Systems](systems) |
 //! | drive timeouts from your own event loop | [Your own loop](own_loop) |
-//! | pick a structure | [Choosing a wheel](choosing_a_wheel) |
+//! | choose the wheel under the timer | [Choosing a wheel](choosing_a_wheel) |
 //! | port code that uses Netty's `HashedWheelTimer` | [From Netty](from_netty) |
 //! | port code that uses Java's `ScheduledThreadPoolExecutor` | [From a scheduled executor](from_scheduled_executor) |
 //! | port code that uses `tokio::time` | [From tokio](from_tokio) |
@@ -26,7 +26,7 @@
 //! | know why it is built as it is | [Design notes](design) |
 //! | run work that a crash must not lose | [Jobs that survive a crash](jobs) |
 //!
-//! The [crate's page](crate) lists the guarantees and the limits. These modules exist only in the documentation.
+//! The [crate's page](crate) lists the guarantees and the limits. The chapters contain nothing to import.
 
 /// Makes a module of each chapter, whose page ends with links to the chapters beside it. The text is in the file of the
 /// chapter's name, in this folder or in the one that is named. Attributes of a chapter come after its text.

@@ -56,7 +56,7 @@ pub struct Metrics {
     pub refused: u64,
     /// Jobs that the executor dropped without running them; also counted as cancelled.
     pub abandoned: u64,
-    /// Slots for timeouts, both used and free. Each takes 40 bytes.
+    /// Slots for timeouts, both used and free. Each takes 42 bytes with its share of a chunk.
     pub slots: u64,
     /// Passes that reached the drain cap: they had more timeouts to put into the wheel than one pass may.
     pub passes_with_backlog: u64,

@@ -1,7 +1,8 @@
 //! HTTP/1 and HTTP/2 servers with every limit that they need, on one timer wheel.
 //!
 //! [`serve`] runs a tower service, such as axum's `Router` or tonic's `Routes`, on the connections of a listener,
-//! within [`Limits`]. hyper speaks the protocols. One thread, that of a [`wheelwork`] timer, runs all limits.
+//! within [`Limits`]. hyper speaks the protocols. One thread, that of a [wheelwork](https://docs.rs/wheelwork) timer,
+//! runs all limits.
 //!
 //! ```
 //! use axum::{Router, routing::get};

@@ -171,6 +171,7 @@ impl<P, S: Store> Job<P, S> {
     /// let jobs = Jobs::builder(store).handle(kind, add).open().await?;
     /// let id = jobs.schedule(NewJob::new("add", &(3, 4))?).await?;
     /// # while jobs.metrics().done < 1 { tokio::time::sleep(Duration::from_millis(1)).await }
+    /// // once it has run:
     /// let done = jobs.get(id).await?.ok_or("it is kept for an hour")?;
     /// assert_eq!(done.result.as_deref(), Some("7"));
     /// # Ok(())

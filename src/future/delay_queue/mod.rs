@@ -308,6 +308,8 @@ impl<T> DelayQueue<T> {
     /// Waits for the next value. Returns `None` if the queue is empty, or if the timer is stopped and no
     /// value is due. After a stop, [`drain`](Self::drain) returns the remaining values.
     ///
+    /// After a `None`, the next call returns at once too. So a loop waits for something else then, such as an insertion.
+    ///
     /// If the future is dropped before it is ready, no value is lost.
     pub async fn next(&mut self) -> Option<Delayed<T>> {
         poll_fn(|cx| self.poll_next_due(cx)).await
