@@ -146,6 +146,10 @@
 //! - Tasks run on the worker unless you configure an [`Executor`](executor::Executor). A slow task on the worker
 //!   delays the others.
 //! - Two timeouts of different threads that are due in the same tick run in no particular order.
+//! - A timer has no list of what is pending, and no groups. Keep the handles, for example a
+//!   [`CancelOnDrop`] for each timeout of a user: the drop of all cancels all.
+//! - After a `fork`, the child's copy of a timer does nothing. So build timers after a program has become a daemon.
+//! - Unsafe code is denied, except in nine files and one function, which loom models, the sanitizers and valgrind check.
 //!
 //! # In async code
 //!

@@ -137,7 +137,7 @@ impl Timeout {
     }
 
     /// The instant at which the timeout expires, or at which its present run was due. `None` after the
-    /// end of the timeout.
+    /// end of the timeout. The time left is its difference to [`now`](Self::now).
     pub fn deadline(&self) -> Option<Instant> {
         self.slot().present_deadline().map(|deadline| self.gate().time.instant_at(deadline))
     }

@@ -44,14 +44,14 @@ impl HashedWheelTimer {
     ///
     /// # Examples
     ///
-    /// The timer publishes its own metrics. Such a task keeps its timer alive until it is cancelled or the
-    /// timer is stopped.
+    /// The timer publishes its own metrics. The task has a weak handle, because a handle would keep the timer alive.
     ///
     /// ```
     /// # use std::time::Duration;
     /// let timer = wheelwork::HashedWheelTimer::builder().thread_name("requests").build()?;
-    /// let published = timer.clone();
-    /// timer.new_periodic(move || published.publish_metrics(), Duration::from_secs(5))?;
+    /// let published = timer.downgrade();
+    /// let publish = move || published.upgrade().into_iter().for_each(|timer| timer.publish_metrics());
+    /// timer.new_periodic(publish, Duration::from_secs(5))?;
     /// # timer.stop()?;
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```

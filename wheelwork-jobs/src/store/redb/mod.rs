@@ -52,7 +52,11 @@ use tokio::sync::mpsc::UnboundedSender;
 /// Each change is on the disk before its call returns: one thread writes, and one `fsync` is for all
 /// changes that came while the previous one ran. After a crash the file is as the last commit left it.
 ///
-/// Clones share the file. A write transaction of yours keeps all other writes waiting, those of the jobs
+/// Clones share the file. It is closed some milliseconds after the drop of the last clone, also after
+/// [`Jobs::stop`](crate::Jobs::stop). Until then, [`open`](Self::open) fails. To open jobs again in one process, as in a
+/// test of a restart, keep a clone and pass it to the next `Jobs`.
+///
+/// A write transaction of yours keeps all other writes waiting, those of the jobs
 /// too: keep it short, and await nothing of [`Jobs`](crate::Jobs) in it except
 /// [`schedule_in`](crate::Jobs::schedule_in) and [`complete_in`](crate::Job::complete_in). Whatever waits
 /// for it longer than the [limit](Self::with_limit) fails.
@@ -79,7 +83,7 @@ impl Redb {
     ///
     /// # Errors
     ///
-    /// If the file cannot be opened, is empty, is not a database, or is open elsewhere.
+    /// If the file cannot be opened, is empty, is not a database, or is open elsewhere, in this process too.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let database = create::open_or_create(path.as_ref())
             .map_err(|error| StoreError::new("open the file", error))?;
