@@ -64,24 +64,25 @@ impl Jobs {
         counts.ended < counts.begun
     }
 
-    /// Waits until all jobs have ended.
-    pub(super) fn wait(&self) {
-        if !self.wait_until(Instant::now().checked_add(WARN_AFTER)) {
+    /// Waits until all jobs have ended. Returns their number, at that moment.
+    pub(super) fn wait(&self) -> u64 {
+        let ended = self.wait_until(Instant::now().checked_add(WARN_AFTER));
+        ended.unwrap_or_else(|| {
             warning!("a manual clock has waited {WARN_AFTER:?} for jobs of an executor");
-            self.wait_until(None);
-        }
+            self.wait_until(None).unwrap_or_default()
+        })
     }
 
-    /// Waits until all jobs have ended. False if `limit` comes first.
-    pub(super) fn wait_until(&self, limit: Option<Instant>) -> bool {
+    /// Like `wait`. `None` if `limit` comes first.
+    pub(super) fn wait_until(&self, limit: Option<Instant>) -> Option<u64> {
         let mut counts = self.counts.lock();
         while counts.ended < counts.begun {
             if limit.is_some_and(|limit| Instant::now() >= limit) {
-                return false;
+                return None;
             }
             counts = self.ended.wait_until(counts, limit);
         }
-        true
+        Some(counts.ended)
     }
 }
 

@@ -284,25 +284,25 @@ impl ManualClock {
     /// Waits a moment until the jobs of all timers have ended. False if some have not.
     pub(crate) fn wait_for_jobs(&self) -> bool {
         let limit = Instant::now().checked_add(GIVE_UP_AFTER);
-        self.timers().iter().all(|timer| timer.jobs().wait_until(limit))
+        self.timers().iter().all(|timer| timer.jobs().wait_until(limit).is_some())
     }
 
     /// Waits until each timer has done what is due by now, and until the executors' jobs have ended. False
     /// if it cannot wait, because this thread runs a task.
     pub(crate) fn run_all_due(&self) -> bool {
         let timers = self.timers();
-        let mut begun = None;
-        // A job may leave a missed run of its series, which is due by now.
-        loop {
-            if Jobs::is_in_one() || !catch_up(&timers) {
-                return false;
+        while !Jobs::is_in_one() {
+            // A job may leave a missed run of its series, which is due by now. It has announced this before its end, so
+            // a pass that begins afterwards runs it. If no job has begun by the end of the pass, none was left.
+            let ended: u64 = timers.iter().map(|timer| timer.jobs().wait()).sum();
+            if !catch_up(&timers) {
+                break;
             }
-            timers.iter().for_each(|timer| timer.jobs().wait());
-            let now_begun = Some(timers.iter().map(|timer| timer.jobs().begun()).sum::<u64>());
-            if now_begun == Some(0) || std::mem::replace(&mut begun, now_begun) == now_begun {
+            if timers.iter().map(|timer| timer.jobs().begun()).sum::<u64>() == ended {
                 return true;
             }
         }
+        false
     }
 
     /// The start of the next tick in which a timer has something due.

@@ -14,7 +14,7 @@ fn rule_09_a_wait_for_jobs_sees_what_they_have_done() {
                 shared.0.end();
             })
         });
-        assert!(shared.0.wait_until(None));
+        assert_eq!(shared.0.wait_until(None), Some(2));
         assert_eq!(shared.1.load(Ordering::Relaxed), 2);
         jobs.into_iter().for_each(|job| job.join().unwrap());
     });
