@@ -1,4 +1,6 @@
 //! The crate calls user code through this module, which catches its panics.
+//!
+//! It drops what a panic carries, and logs nothing: the caller warns (of tasks, in `timeout/run`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

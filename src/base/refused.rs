@@ -1,4 +1,4 @@
-//! A refused value on its way back to its owner.
+//! A refused value inside its error, on its way back to its owner.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};

@@ -1,5 +1,6 @@
 //! Sleeping and waking: when a producer wakes the worker. The worker publishes the last deadline that must wake it.
-//! A producer with one up to this wakes it, unless another already has.
+//! A producer with one up to this wakes it, unless another already has. `Chunk::announce_new` and its neighbours
+//! call this for each timeout that is new, moved or due.
 //!
 //! Concepts:
 //!

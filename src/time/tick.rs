@@ -1,4 +1,4 @@
-//! Arithmetic between durations, nanoseconds and ticks.
+//! Arithmetic between durations, nanoseconds and ticks, for the timer. The wheels for your own loop have `wheel/ticks`.
 //!
 //! Inside the timer a time is the number of nanoseconds since the timer's origin, in 64 bits: 584
 //! years. A *delay* is relative and a *deadline* is absolute. `timebase` turns a delay into a deadline, and

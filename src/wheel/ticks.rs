@@ -1,4 +1,5 @@
-//! Ticks of a wheel, worked out from instants. Time can pause, and run faster or slower.
+//! Ticks of a wheel for your own loop, worked out from instants. Time can pause, and run faster or slower. The timer
+//! has `time/tick`.
 //!
 //! A wheel's *own* time is the number of nanoseconds since its start in which time was not paused, multiplied
 //! by the speed. The ticks divide it. All conversions round so that nothing is early.

@@ -1,4 +1,5 @@
-//! Tidy: sweeps dead entries out of the wheel, and releases vacant chunks, both over several passes.
+//! Sweep and release: takes dead entries out of the wheel, and gives back the memory of vacant chunks, both over
+//! several passes.
 //!
 //! **Sweep.** A timeout's entry is dead once the timeout has ended or has another entry. A chunk's is dead once
 //! another look is promised. A promised look is live even if no timeout is pending in its chunk, so looks are

@@ -4,6 +4,8 @@
 //! second of the timer's clock, so trouble that lasts does not flood the log. A warning has everything
 //! since the last one, and the end of the timer warns of the rest. Without the features `log` and
 //! `tracing`, no warning reaches anybody, and the compiler drops this file's code.
+//!
+//! A warning of a single event, such as a task that panicked, is where that happens.
 
 use super::Worker;
 use crate::base::logging::{WARNS, warning};
