@@ -155,7 +155,7 @@
 //   global       sleeps, limits and intervals of the process's timer
 //   delay_queue  values that each come out at their own deadline
 //   sleepers     the timer as the sleeper of other crates: backon's retries; timeouts and retries of AWS SDKs
-//   stop         the end of a timer, without blocking
+//   stop_async   the end of a timer, without blocking
 //   stream       methods on streams
 //   hyper        the timer as hyper's
 //   virtual_time  runs futures on a manual clock, which moves when all of them wait
@@ -171,7 +171,7 @@ mod resource;
 mod sleep;
 #[cfg(any(feature = "aws-smithy-async", feature = "backon"))]
 mod sleepers;
-mod stop;
+mod stop_async;
 #[cfg(feature = "stream")]
 mod stream;
 mod timeout;
@@ -182,7 +182,7 @@ pub use delay_queue::{DelayKey, DelayQueue, Delayed};
 pub use global::{interval, sleep, sleep_until, timeout, timeout_at};
 pub use interval::Interval;
 pub use sleep::Sleep;
-pub use stop::Stop;
+pub use stop_async::Stop;
 #[cfg(feature = "stream")]
 pub use stream::{ChunksTimeout, Debounce, StreamTimeout, Throttle, TimedStreamExt};
 pub use timeout::{FutureTimeout, TimedFutureExt, TimeoutError};

@@ -2,7 +2,7 @@
 //! thread waiting, and loom reports the deadlock.
 
 use super::sleep::Sleep;
-use super::stop::Stop;
+use super::stop_async::Stop;
 use crate::base::sync::{Arc, Condvar, Mutex, check_up_to, spawn};
 use crate::time::ManualClock;
 use crate::timer::HashedWheelTimer;

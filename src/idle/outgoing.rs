@@ -1,4 +1,4 @@
-//! `Outgoing`: the progress of a write that only the system sees.
+//! `Outgoing`: the trait by which a stream tells how much its peer has not taken. `stream/monitor` judges writes by it.
 
 /// A stream that can tell how many written bytes its peer has not taken.
 ///

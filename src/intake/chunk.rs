@@ -1,4 +1,5 @@
 //! A chunk: 62 slots in one piece of memory, and one word that decides who uses them and how long the chunk lives.
+//! It also announces its new and moved timeouts to the worker.
 //!
 //! Concepts:
 //!

@@ -1,4 +1,4 @@
-//! The builder: checks the settings, and starts the worker's thread.
+//! The builder: checks the settings, starts the worker's thread, and warns of too many live timers.
 
 use super::error::BuildError;
 use super::handle::{Handle, HashedWheelTimer};

@@ -1,4 +1,5 @@
-//! One level of a cascade: a ring of buckets that each span the same number of ticks.
+//! One level of a cascade: a ring of buckets that each span the same number of ticks, and the window of ticks that it
+//! reaches.
 //!
 //! At any time, all timeouts of a bucket belong to one span. So the bucket with the earliest
 //! timeout is the next one to visit.

@@ -1,10 +1,9 @@
-//! The chunks of a timer, as its worker uses them: by when it looks at each (see `intake/pending`), and which it drops.
+//! The chunks of a timer, as its worker uses them: by when it looks at each (see `intake/pending`), and how it drops
+//! vacant ones (`sweep_and_release` says when, and `intake/pool` how many stay).
 //!
 //! The worker files a chunk in its wheel as it files a timeout: under a tick, by a token. The offset in the
 //! token is one that no slot has. A chunk has at most one live token. The version in the token tells it
 //! from the dead ones.
-//!
-//! When chunks are dropped is in `sweep_and_release`, and how many vacant ones stay is in `intake/pool`.
 
 use crate::base::sync::Arc;
 use crate::intake::{Chunk, Payload, Pool, Shared, Slot, WorkerTable, is_look, locate, version_of};
