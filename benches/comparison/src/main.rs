@@ -40,7 +40,7 @@ use textwrap::{Options, WordSplitter};
 
 /// Measures wheelwork beside other timers on this machine, and writes a table and plots.
 ///
-/// Leave the machine alone meanwhile. Without options it takes one to two hours.
+/// Leave the machine alone meanwhile. Without options it takes two to three hours.
 #[derive(Debug, Parser)]
 #[command(args_conflicts_with_subcommands = true, max_term_width = 80)]
 struct Cli {
@@ -64,8 +64,11 @@ struct Run {
     /// Small sizes and one round, to see that everything works; the figures mean nothing
     #[arg(long)]
     quick: bool,
+    /// Go on with a run that was interrupted, on the same machine: what it has measured stays
+    #[arg(long)]
+    resume: bool,
     /// Measure nothing: write the table and the plots again, from benches/results/measurements.csv
-    #[arg(long, conflicts_with_all = ["rounds", "only", "rivals", "quick"])]
+    #[arg(long, conflicts_with_all = ["rounds", "only", "rivals", "quick", "resume"])]
     report_only: bool,
 }
 

@@ -4,7 +4,7 @@ use crate::child;
 use crate::equipment::Equipment;
 use crate::kernel;
 use crate::plan::{self, Job};
-use crate::report::{self, Measurement};
+use crate::report::{self, Measurement, Results};
 use crate::sizes::{FULL, QUICK};
 use crate::{Run, fit};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -27,14 +27,22 @@ pub enum Error {
 pub fn run(args: &Run, folder: &Path, page: &Path) -> Result<Vec<String>, Error> {
     let (sizes, rounds) = if args.quick { (&QUICK, 1) } else { (&FULL, args.rounds) };
     let cores = thread::available_parallelism()?.get() as u64;
-    let jobs = plan::jobs(sizes, cores, rounds, &args.only, &args.rivals);
+    let mut jobs = plan::jobs(sizes, cores, rounds, &args.only, &args.rivals);
     if jobs.is_empty() {
         return Err(Error::NothingToRun);
     }
     fs::create_dir_all(folder)?;
     let equipment = &Equipment::find(&jobs, args.quick);
-    fs::write(folder.join("machine.md"), kernel::machine(equipment.netty_version()))?;
-    let mut csv = csv::Writer::from_path(folder.join("measurements.csv"))?;
+    let path = folder.join("measurements.csv");
+    let mut csv = if args.resume {
+        let measured = Results::read(&path)?;
+        jobs.retain(|job| !measured.have(job));
+        let file = fs::File::options().append(true).open(&path)?;
+        csv::WriterBuilder::new().has_headers(false).from_writer(file)
+    } else {
+        fs::write(folder.join("machine.md"), kernel::machine(equipment.netty_version()))?;
+        csv::Writer::from_path(&path)?
+    };
     let progress = &progress_bar(jobs.len() as u64);
     let case = |job: &Job| (&*job.workload.name, job.param.clone(), job.round);
     for turn in jobs.chunk_by(|a, b| case(a) == case(b)) {

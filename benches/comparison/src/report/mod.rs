@@ -20,8 +20,7 @@ mod verdict;
 mod words;
 
 use crate::catalogue::WORKLOADS;
-pub use results::Measurement;
-use results::Results;
+pub use results::{Measurement, Results};
 use std::fs;
 use std::io;
 use std::path::Path;

@@ -1,5 +1,6 @@
 //! Medians and spreads of what was measured in several rounds.
 
+use crate::plan::Job;
 use itertools::Itertools;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -33,6 +34,13 @@ pub struct Results(Vec<Measurement>);
 impl Results {
     pub fn read(csv: &Path) -> io::Result<Self> {
         Ok(Self(csv::Reader::from_path(csv)?.deserialize().collect::<Result<_, _>>()?))
+    }
+
+    /// Whether there is a line of the job.
+    pub fn have(&self, job: &Job) -> bool {
+        self.of(&job.workload.name).any(|line| {
+            (&line.param, &line.rival, line.round) == (&job.param, &job.rival.name, job.round)
+        })
     }
 
     /// In the order in which they were run, like all the names below.
@@ -75,5 +83,29 @@ impl Results {
     pub fn fixture() -> Self {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/report/fixture.csv");
         Self::read(&path).unwrap()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan;
+    use crate::sizes::QUICK;
+
+    #[test]
+    fn a_run_that_goes_on_measures_only_what_is_missing() {
+        let jobs = |rounds| plan::jobs(&QUICK, 2, rounds, &["schedule".to_owned()], &[]);
+        let line = |job: &Job| Measurement {
+            workload: job.workload.name.clone(),
+            param: job.param.clone(),
+            rival: job.rival.name.clone(),
+            round: job.round,
+            metric: "ns_per_op".to_owned(),
+            value: 1.0,
+        };
+        let measured = Results(jobs(1).iter().map(line).collect());
+        let missing: Vec<_> = jobs(2).into_iter().filter(|job| !measured.have(job)).collect();
+        assert_eq!(missing.len(), jobs(1).len());
+        assert!(missing.iter().all(|job| job.round == 2));
     }
 }
