@@ -42,13 +42,53 @@ async fn first() -> Option<(String, Client)> {
     Some((url, user))
 }
 
+/// The first SQL in the guide behind a text.
+fn sql_of_the_guide(after: &str) -> &'static str {
+    let (_, behind) = include_str!("../../docs/guide.md").split_once(after).unwrap();
+    behind.split("```").nth(1).unwrap().strip_prefix("sql").unwrap()
+}
+
+/// By default PostgreSQL grants functions to everybody: this database does not.
+#[tokio::test]
+async fn a_role_with_the_rights_in_the_guide_does_all_that_the_owner_does() {
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    Postgres::new(&url).unwrap().prepare().await.unwrap();
+    let owner = connect(&url).await;
+    let role = "CREATE ROLE app LOGIN; REVOKE ALL ON FUNCTION wheelwork_store FROM PUBLIC";
+    owner.batch_execute(role).await.unwrap();
+    owner.batch_execute(sql_of_the_guide("**Roles.**")).await.unwrap();
+
+    let url = url.replace("postgres@", "app@");
+    let (builder, seen) = builder(Postgres::new(&url).unwrap());
+    let jobs = builder.create_tables(false).open().await.unwrap();
+    jobs.schedule(job(1)).await.unwrap();
+    let mut user = connect(&url).await;
+    for (n, unique_for) in [(2, None), (3, Some(HOUR))] {
+        let transaction = user.transaction().await.unwrap();
+        let job = job(n).unique_for(unique_for);
+        jobs.schedule_in(&transaction, &job).await.unwrap();
+        transaction.commit().await.unwrap();
+    }
+    until("all are done", || jobs.metrics().done == 3).await;
+    let later = jobs.schedule(job(4).due(HOUR)).await.unwrap();
+    assert!(jobs.reschedule(later, ms(0)).await.unwrap());
+    until("it is done", || jobs.metrics().done == 4).await;
+    let mut seen = seen.lock().unwrap().clone();
+    seen.sort_unstable();
+    assert_eq!(seen, [1, 2, 3, 4]);
+    jobs.pause("n").await.unwrap();
+    let paused = jobs.schedule(job(5)).await.unwrap();
+    assert!(jobs.cancel(paused).await.unwrap());
+    jobs.resume("n").await.unwrap();
+    jobs.stop(ms(10_000)).await.unwrap();
+}
+
 /// What the guide tells operators to do before: the migration takes the indexes as they are.
 #[tokio::test]
 async fn indexes_that_were_built_by_hand_are_not_built_again() {
-    const GUIDE: &str = include_str!("../../docs/guide.md");
     let Some((url, user)) = first().await else { return };
-    let by_hand = GUIDE.split("#### Indexes before a migration").nth(1).unwrap();
-    let by_hand = by_hand.split("```").nth(1).unwrap().strip_prefix("sql").unwrap();
+    let by_hand = sql_of_the_guide("#### Indexes before a migration");
     let lines = by_hand.lines().map(|line| line.split("--").next().unwrap());
     let by_hand: Vec<_> = lines.collect();
     // `psql` sends one after the other: no transaction is around them.
