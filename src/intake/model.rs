@@ -124,6 +124,23 @@ impl Worker {
         }
     }
 
+    /// Takes in the queue, and looks at each chunk that is due at time `by`. Keeps the tokens of the New timeouts, which
+    /// are not filed.
+    fn look_for_due(&mut self, by: u64) {
+        turn();
+        self.take_in();
+        for (time, token) in std::mem::take(&mut self.entries) {
+            if time > by || !is_look(token) {
+                self.entries.push((time, token));
+                continue;
+            }
+            let entries = &mut self.entries;
+            self.chunks.look(token, |chunk, offset, slot, _| {
+                entries.push((by, chunk.token(offset, slot.version())));
+            });
+        }
+    }
+
     /// Claims and finishes all due timeouts that are filed. Returns their payloads, each thread's in the
     /// order of scheduling.
     fn expire(&mut self, now: u64) -> Vec<u32> {
@@ -138,7 +155,12 @@ impl Worker {
             let sequence = slot.sequence();
             match slot.claim(token.version, now) {
                 Claim::Dead => {}
-                Claim::NotYet { deadline, .. } => self.entries.push((deadline, token)),
+                Claim::NotYet { deadline, filed: true } => self.entries.push((deadline, token)),
+                Claim::NotYet { deadline, filed: false } => {
+                    let id = chunk.id as usize;
+                    let look = self.chunks.promise_look(id, deadline);
+                    self.entries.extend(look.map(|token| (deadline, token)));
+                }
                 Claim::Due(claimed) => {
                     assert!(claimed.deadline <= now, "never early");
                     ran.push((sequence, claimed.payload));
@@ -517,6 +539,31 @@ fn rule_01_an_uncollected_timeout_against_a_handle() {
 }
 
 // The pending queue.
+
+/// Two threads pull a Filed timeout forward. The worker finds it New, and claims it by the token of its look, as it does
+/// with what is due. In every order it runs once.
+#[test]
+fn rule_01_two_reschedules_against_a_look() {
+    check(|| {
+        let (shared, table) = timer();
+        let mut owner = Owner::enter(&shared).expect("there is room");
+        let mut worker = Worker::new(&shared, table);
+        let handle = schedule(&mut owner, 1, LATER);
+        worker.look(LATER);
+        let slot = Pin::clone(&handle);
+        let movers =
+            [(handle, DUE), (ManuallyDrop::new(slot), NOW + 8)].map(|(handle, deadline)| {
+                spawn(move || reschedule(&handle, deadline)) // it may have run
+            });
+        worker.look_for_due(NOW);
+        let mut ran = worker.expire(NOW);
+        movers.into_iter().for_each(|mover| _ = mover.join().unwrap());
+        worker.look(END);
+        ran.extend(worker.expire(END));
+        assert_eq!(ran, [1]);
+        std::mem::forget(owner);
+    });
+}
 
 /// Three timeouts are armed in two chunks while the worker looks. In every order, the worker learns of
 /// each timeout.

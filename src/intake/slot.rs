@@ -52,7 +52,7 @@
 //! 4. A Filed slot has an entry with its version: in the wheel, or with the worker. The entry's tick is not after the
 //!    tick of the deadline, or it is the next tick that can still expire. The worker looks at the chunk of a New slot
 //!    by its deadline (see `pending`), or has looked in this pass and remembers the slot (see `worker/look`).
-//! 5. The version changes whenever the slot is reused, whenever its timeout goes on, and whenever a
+//! 5. The version changes whenever the slot is reused, whenever its timeout goes on, and before a
 //!    reschedule leaves a dead entry: the sequence number is then another, or one greater. An old entry
 //!    matches by chance once in 65,536 times. This costs one more lookup and breaks nothing: the deadline
 //!    in the state decides.
@@ -221,7 +221,7 @@ pub(crate) enum Cancel<P> {
 pub(crate) enum Moved {
     /// Only the deadline changed. If the slot has an entry, the entry expires too soon and is refiled.
     Deadline,
-    /// A New slot now has a sooner deadline.
+    /// The slot is New. Its deadline is sooner, or the token that a look remembers is dead.
     Sooner,
     /// The slot has a sooner deadline and is New again. Its entry is dead.
     LeftEntry,
@@ -488,8 +488,8 @@ impl<P> Slot<P> {
     ///
     /// To give a Filed slot a sooner deadline, this changes the version first. So the entry is dead
     /// before the slot becomes New. Only a handle does this, so its pin keeps the slot. If the state
-    /// changed meanwhile and is Filed again, the new version may have made the latest entry dead too. So
-    /// the slot then becomes New, even if the deadline is later.
+    /// changed meanwhile, the new version may have made the latest entry dead too, or the token that a look
+    /// remembers. So the slot then becomes New and counts as moved to a sooner deadline, even if it is later.
     pub(crate) fn reschedule(&self, deadline: u64) -> Result<Moved, Phase> {
         let (mut state, mut retagged) = (self.load(), false);
         while state.is_pending() {
@@ -503,7 +503,8 @@ impl<P> Slot<P> {
             let to = if leaves_entry { to.with(Phase::New) } else { to };
             match self.exchange(state, to) {
                 Ok(()) if leaves_entry => return Ok(Moved::LeftEntry),
-                Ok(()) => return Ok(if sooner { Moved::Sooner } else { Moved::Deadline }),
+                Ok(()) if sooner || retagged => return Ok(Moved::Sooner),
+                Ok(()) => return Ok(Moved::Deadline),
                 Err(now) => state = if retagged { self.latest() } else { now },
             }
         }
