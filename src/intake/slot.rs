@@ -611,12 +611,5 @@ impl<P> Slot<P> {
     }
 }
 
-/// Drops the payload of a timeout that is still pending because its timer was never finished.
-impl<P> Drop for Slot<P> {
-    fn drop(&mut self) {
-        drop(self.take_back());
-    }
-}
-
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;

@@ -78,14 +78,3 @@ fn pulling_forward_leaves_a_dead_entry() {
     assert!(matches!(slot.claim(version, 32), Claim::Due(_)));
     assert_eq!(slot.reschedule(90), Err(Phase::Running));
 }
-
-/// Every other end hands over or drops the payload too.
-#[test]
-fn rule_01_a_pending_payload_is_dropped_with_its_slot() {
-    let payload = std::sync::Arc::new(());
-    let slot = Slot::new();
-    slot.arm(payload.clone(), 8, 0, Runs::MayGoOn);
-    assert_eq!(std::sync::Arc::strong_count(&payload), 2);
-    drop(slot);
-    assert_eq!(std::sync::Arc::strong_count(&payload), 1);
-}
