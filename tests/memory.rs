@@ -316,6 +316,20 @@ fn rule_04_stopped_timers_leave_no_memory_behind() {
     WHEELS.into_iter().for_each(end_timers_on);
 }
 
+/// The handles keep each slot of the thread's chunk.
+#[test]
+fn rule_04_calls_that_a_stopped_timer_refuses_take_no_memory() {
+    let _alone = ALONE.lock();
+    let timer = HashedWheelTimer::new().unwrap();
+    let _handles: Vec<_> = (0..62).map(|_| timer.new_timeout(|| (), ms(60_000)).unwrap()).collect();
+    let slots = timer.metrics().slots;
+    timer.stop().unwrap();
+    for _ in 0..100 {
+        timer.new_timeout(|| (), ms(60_000)).unwrap_err();
+    }
+    assert!(timer.metrics().slots <= slots);
+}
+
 fn end_timers_on(wheel: WheelKind) {
     let mut after = Vec::new();
     for _ in 0..20 {

@@ -59,9 +59,6 @@ pub(crate) struct Owner<P: Payload> {
 impl<P: Payload> Owner<P> {
     /// The calling thread's part of a timer. `None` if the timer is closed, or can have no more chunks.
     pub(crate) fn enter(shared: &SharedRef<Chunk<P>>) -> Option<Self> {
-        if shared.gate.is_closed() {
-            return None; // a chunk that is made now stays until the timer is dropped
-        }
         let pool = spread::shard_of_this_thread(shared.pools.len() - 1);
         let owner = Self::of(shared, pool, Arc::default())?;
         // Models do not name threads: no race depends on a name.
@@ -190,11 +187,15 @@ impl<P: Payload> Drop for Owner<P> {
     }
 }
 
-/// A chunk from the pool, or a new one, with its free slots. The caller becomes its owner.
+/// A chunk from the pool, or a new one, with its free slots. The caller becomes its owner. `None` if the timer is closed,
+/// or can have no more chunks.
 fn next_chunk<P: Payload>(
     shared: &SharedRef<Chunk<P>>,
     number: usize,
 ) -> Option<(Arc<Chunk<P>>, u64)> {
+    if shared.gate.is_closed() {
+        return None; // a chunk that is made now stays until the timer is dropped
+    }
     let pool = &shared.pools[number];
     while let Some(chunk) = pool.pop() {
         let Some(free) = chunk.own() else { continue };
