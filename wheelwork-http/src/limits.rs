@@ -168,7 +168,9 @@ impl Limits {
     }
 
     /// The time between two chunks of a request's body, while the handler waits for it. The answer is 408. If the head
-    /// of the response was sent before, the body fails, and the stream or the connection is reset.
+    /// of the response was sent before, the body fails, and the stream or the connection is reset. On HTTP/2, a stream
+    /// with a chunk of the response that waits for the client's window is reset at the end of
+    /// [`response`](Self::response).
     ///
     /// The streams of an HTTP/2 connection share a link, and may take turns. So while all of them together keep the
     /// least rate, a body may pause for this time multiplied by the number of requests in flight (the highest since

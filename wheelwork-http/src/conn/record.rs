@@ -14,7 +14,7 @@ use std::task::Waker;
 
 #[derive(Debug)]
 pub(crate) struct Record {
-    /// The limit that has passed: its number in `Limit::EVERY`, and 1. Or 0.
+    /// The last limit that has passed: its number in `Limit::EVERY`, and 1. Or 0.
     passed: AtomicU8,
     live: Mutex<Live>,
 }
@@ -114,19 +114,29 @@ impl Record {
     }
 
     pub(super) fn deadline(&self, server: &RequestLimits, flow: Flow) -> u64 {
-        if self.passed().is_some() { NEVER } else { self.live().deadline(server, flow) }
+        let live = self.live();
+        self.first(&live, live.limits(server), flow).map_or(NEVER, |(at, _)| at)
+    }
+
+    /// The deadline that comes first. When another limit has passed, that of the response goes on: while a chunk waits for
+    /// the client's window, hyper does not poll the body of the response, which would fail and end the stream.
+    fn first(&self, live: &Live, limits: &RequestLimits, flow: Flow) -> Option<(u64, Limit)> {
+        let passed = self.passed();
+        let can_pass = |&(_, limit): &(u64, Limit)| match passed {
+            Some(Limit::Response | Limit::ResponseRate) => false,
+            Some(_) => limit == Limit::Response,
+            None => true,
+        };
+        live.deadlines(limits, flow).into_iter().filter(can_pass).min_by_key(|&(at, _)| at)
     }
 
     /// Marks the request if a limit has passed, and wakes those who must see it.
     pub(super) fn judge(&self, server: &RequestLimits, now: u64, flow: Flow) -> Option<Limit> {
-        if self.passed().is_some() {
-            return None;
-        }
         let mut live = self.live();
         let limits = *live.limits(server);
         let together = |moved| Together { moved, streams: flow.streams };
         let limit = loop {
-            let first = live.deadlines(&limits, flow).into_iter().min_by_key(|&(at, _)| at);
+            let first = self.first(&live, &limits, flow);
             let (_, limit) = first.filter(|&(at, _)| at <= now)?;
             let passed = match limit {
                 Limit::Body => {
@@ -145,7 +155,8 @@ impl Record {
         };
         let number = Limit::EVERY.iter().position(|&every| every == limit).unwrap_or(0);
         self.passed.store(number as u8 + 1, Ordering::Relaxed);
-        let wakers = [live.body_waker.take(), live.task_waker.take()];
+        // The task of the stream keeps its waker: two limits may pass.
+        let wakers = [live.body_waker.take(), live.task_waker.clone()];
         drop(live);
         wakers.into_iter().flatten().for_each(Waker::wake);
         Some(limit)

@@ -105,6 +105,7 @@ impl<F: Future<Output = ()>> Future for StreamTask<F> {
         if matches!(record.passed(), Some(Limit::Response | Limit::ResponseRate)) {
             // h2 resets the stream with CANCEL.
             this.future.set(None);
+            record.stream_has_ended();
             return Poll::Ready(());
         }
         Poll::Pending

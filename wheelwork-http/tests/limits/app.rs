@@ -70,6 +70,12 @@ pub(crate) async fn app(request: Request<RequestBody>) -> Result<Answer, BodyErr
             full("accepted")
         }
         "/endless" => Response::new(Endless.boxed()),
+        "/both" | "/both-big" => {
+            // The answer is sent while the body comes.
+            let is_endless = request.uri().path() == "/both";
+            tokio::spawn(async { request.into_body().collect().await.map(drop) });
+            if is_endless { Response::new(Endless.boxed()) } else { full(vec![b'.'; 100_000]) }
+        }
         "/messages" => Response::new(Messages.boxed()),
         "/own" => {
             let mut answer = Response::new(Endless.boxed());

@@ -528,6 +528,43 @@ fn the_last_chunk_in_a_closed_window_ends_the_connection_softly() {
     });
 }
 
+/// hyper waits for the window, and does not poll the body of the response, which would fail.
+#[test]
+fn a_response_has_its_limit_when_that_of_the_body_has_passed() {
+    for window in [0, 10] {
+        world(limits(), async |world| {
+            let mut client = world.connect_http2_with_window(window).await;
+            client.send(post(1, "/both")).await;
+            client.frames().await;
+            let cut = (Limit::Body, Effect::Request);
+            is_cut_after(&world, &mut client, 23 * SECOND, cut).await;
+            let cut = (Limit::Response, Effect::Request);
+            let frames = is_cut_after(&world, &mut client, 6 * SECOND, cut).await;
+            assert_eq!((kinds(&frames), code(&frames[0])), (vec![RST_STREAM], CANCEL));
+            world.pass(40 * SECOND).await;
+            assert_eq!(world.cuts(), [(Limit::Idle, Effect::SoftClose)], "nothing is left of it");
+        });
+    }
+}
+
+/// The same when hyper's task of the stream has ended.
+#[test]
+fn the_last_chunk_has_its_limit_when_that_of_the_body_has_passed() {
+    world(limits(), async |world| {
+        let mut client = world.connect_http2_with_window(10).await;
+        client.send(post(1, "/both-big")).await;
+        client.frames().await;
+        let cut = (Limit::Body, Effect::Request);
+        is_cut_after(&world, &mut client, 23 * SECOND, cut).await;
+        world.pass(6 * SECOND).await;
+        let soft = [(Limit::Response, Effect::Request), (Limit::Response, Effect::SoftClose)];
+        assert_eq!(world.cuts(), soft);
+        client.frames().await;
+        client.send([window_update(0, 100_000), window_update(1, 100_000)].concat()).await;
+        assert!(client.is_closed().await, "the stream was its last one");
+    });
+}
+
 #[test]
 fn a_socket_that_takes_no_bytes_is_reset() {
     world(limits(), async |world| {
