@@ -4,7 +4,7 @@ use super::allowance::CHUNK;
 use super::flow::Flow;
 use super::record::Record;
 use super::settings::Settings;
-use super::state::{Cold, Conn, Flags, Stage, Writing};
+use super::state::{Cold, Conn, Flags, Stage, Writing, after_begin};
 use crate::peer::Peer;
 use crate::time::after;
 use std::sync::Arc;
@@ -43,7 +43,9 @@ impl Conn {
         }
         let now = self.now();
         self.idle_since.store(now, Ordering::Relaxed);
-        self.arm(after(now, self.limits().idle));
+        // The check may have come while only the handshake's limit ran, so it knows nothing of the header's.
+        let header = after_begin(&self.header_since, self.limits().header);
+        self.arm(after(now, self.limits().idle).min(header));
     }
 
     /// A request's header is complete.

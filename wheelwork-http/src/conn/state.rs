@@ -445,7 +445,7 @@ impl Cold {
 }
 
 /// The end of a limit that begins with the time in `word`.
-fn after_begin(word: &AtomicU64, limit: Option<Duration>) -> u64 {
+pub(super) fn after_begin(word: &AtomicU64, limit: Option<Duration>) -> u64 {
     match word.load(Ordering::Relaxed) {
         0 | UNSTAMPED => NEVER,
         since => after(since, limit),

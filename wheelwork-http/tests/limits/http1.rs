@@ -84,6 +84,23 @@ fn a_slow_header_is_answered_with_408() {
     });
 }
 
+/// Until it is known whether the first byte begins HTTP/2, the limit of the handshake runs.
+#[test]
+fn a_header_whose_first_byte_comes_alone_has_its_limit() {
+    for (handshake, seconds) in [(None, 11), (None, 10), (Some(100 * SECOND), 11)] {
+        world(Limits::none().header(11 * SECOND).handshake(handshake), async |world| {
+            let mut client = world.connect().await;
+            client.send("P").await;
+            world.pass(seconds * SECOND).await;
+            client.send("OST / HTTP/1.1\r\nhost: s").await;
+            world.pass((11 - seconds) * SECOND + TICK).await;
+            assert_eq!(world.cuts(), [(Limit::Header, Effect::Close)]);
+            assert!(client.text().starts_with("HTTP/1.1 408 "));
+            assert!(client.is_closed().await);
+        });
+    }
+}
+
 #[test]
 fn a_header_byte_by_byte_has_the_limit_of_the_whole() {
     world(limits(), async |world| {
