@@ -6,11 +6,14 @@ mod app;
 
 use app::app;
 use hyper::service::service_fn;
+use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use wheelwork_http::{Hyper, Limit, Limits, Proxied, RequestBody, Server, serve};
+use wheelwork_http::{
+    Handshake, Hyper, Limit, Limits, Listener, Peer, Proxied, RequestBody, Server, serve,
+};
 
 const GET: &[u8] = b"GET /peer HTTP/1.1\r\nhost: server\r\nconnection: close\r\n\r\n";
 const V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
@@ -24,11 +27,27 @@ async fn start(limits: Limits, proxy: &str) -> (SocketAddr, Server) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let listener = Proxied::new(listener, [proxy.parse().unwrap()]);
+    (address, start_with(limits, listener))
+}
+
+fn start_with(limits: Limits, listener: impl Listener) -> Server {
     let service = Hyper(service_fn(|request: http::Request<RequestBody>| app(request)));
     let serving = serve(listener, service, limits).tell_peer();
     let server = serving.server();
     tokio::spawn(async { serving.await.unwrap() });
-    (address, server)
+    server
+}
+
+/// Names an address of each connection before the proxy does.
+struct Named(Proxied<TcpListener>);
+
+impl Listener for Named {
+    type Handshake = <Proxied<TcpListener> as Listener>::Handshake;
+
+    async fn accept(&mut self) -> io::Result<(<Self::Handshake as Handshake>::Future, Peer)> {
+        let (handshake, _) = self.0.accept().await?;
+        Ok((handshake, Peer::Tcp("192.0.2.1:99".parse().unwrap())))
+    }
 }
 
 /// Sends a header and a request. Returns the answer, which is empty if the connection was closed.
@@ -117,6 +136,24 @@ async fn connections_are_counted_by_the_clients_address() {
         tokio::task::yield_now().await;
     }
     assert!(answer(address, &header(1)).await.contains("192.0.2.1"));
+}
+
+/// It counts once, for the address of which it is now.
+#[tokio::test]
+async fn a_connection_whose_handshake_names_another_address_leaves_no_count() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let listener = Proxied::new(listener, ["127.0.0.1".parse().unwrap()]);
+    let server = start_with(Limits::default().connections_per_address(1), Named(listener));
+    for client in [2, 3, 1, 1, 2] {
+        let header = format!("PROXY TCP4 192.0.2.{client} 10.0.0.1 4660 80\r\n");
+        let answer = answer(address, header.as_bytes()).await;
+        assert!(answer.ends_with(&format!("192.0.2.{client}:4660")), "{client}: {answer}");
+        while server.connections() > 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_eq!(server.cuts(Limit::ConnectionsPerAddress), 0);
 }
 
 /// While one proxy is silent, others are served.

@@ -47,16 +47,19 @@ impl Desk {
         self.register.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a connection of this peer, unless there are too many.
-    pub(crate) fn admit(&self, peer: &Peer, most_of_host: Option<usize>) -> Result<(), TooMany> {
-        let (Some(most), Some(host)) = (most_of_host, peer.host()) else { return Ok(()) };
+    /// Counts a connection of this peer, unless there are too many. It counts for its former one no longer.
+    pub(crate) fn admit(&self, peer: &Peer, former: &Peer, most: usize) -> Result<(), TooMany> {
         let mut register = self.register();
         register.counts_hosts = true;
-        let count = register.by_host.entry(host).or_default();
-        if *count >= most {
+        let count = |host| register.by_host.get(&host).map_or(0, |&count| count);
+        let is_new = peer.host() != former.host();
+        if is_new && peer.host().is_some_and(|host| count(host) >= most) {
             return Err(TooMany);
         }
-        *count += 1;
+        register.forget_host(former);
+        if let Some(host) = peer.host() {
+            *register.by_host.entry(host).or_default() += 1;
+        }
         Ok(())
     }
 
@@ -127,5 +130,23 @@ impl Register {
         if *count == 0 {
             self.by_host.remove(&host);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_without_connections_takes_no_room() {
+        let desk = Desk::new();
+        let [first, second] =
+            ["10.0.0.1:80", "10.0.0.2:80"].map(|at| Peer::Tcp(at.parse().unwrap()));
+        assert!(desk.admit(&first, &Peer::Local, 0).is_err());
+        assert!(desk.register().by_host.is_empty());
+        assert!(desk.admit(&first, &Peer::Local, 1).is_ok());
+        assert!(desk.admit(&second, &first, 1).is_ok());
+        assert!(desk.admit(&Peer::Local, &second, 1).is_ok());
+        assert!(desk.register().by_host.is_empty());
     }
 }

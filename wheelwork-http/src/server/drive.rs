@@ -81,7 +81,7 @@ impl<H: Handshake, S: App> Drive<H, S> {
                         return Poll::Ready(());
                     };
                     if let Some(peer) = socket.peer() {
-                        if !known.shared.admits(&peer) {
+                        if !known.shared.admits(&peer, &this.conn.peer()) {
                             return Poll::Ready(());
                         }
                         this.conn.set_peer(peer);

@@ -282,7 +282,7 @@ async fn accept_all<L: Listener, S: App>(mut listener: L, service: S, shared: Ar
 async fn admit(shared: &Shared, peer: Peer) -> Option<Member> {
     let Shared { settings, desk, .. } = shared;
     desk.counts.accept();
-    if !shared.admits(&peer) {
+    if !shared.admits(&peer, &Peer::Local) {
         return None;
     }
     wait_for_room(shared).await;

@@ -17,10 +17,10 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Counts a connection of this peer. Returns false if there are too many from its address.
-    pub(super) fn admits(&self, peer: &Peer) -> bool {
-        let is_one_too_many =
-            self.desk.admit(peer, self.settings.limits.connections_per_address).is_err();
+    /// Counts a connection of this peer, in place of its former one. Returns false if there are too many from its address.
+    pub(super) fn admits(&self, peer: &Peer, former: &Peer) -> bool {
+        let Some(most) = self.settings.limits.connections_per_address else { return true };
+        let is_one_too_many = self.desk.admit(peer, former, most).is_err();
         if is_one_too_many {
             let limit = Limit::ConnectionsPerAddress;
             self.settings.report(limit, Effect::Refused, peer, Duration::ZERO, 0);
