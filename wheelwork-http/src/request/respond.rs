@@ -174,10 +174,11 @@ where
 
 fn with_limits<B>(response: Response<B>, ticket: Ticket, kind: Kind) -> Response<ResponseBody<B>> {
     ticket.head_sent(response.extensions().get::<RequestLimits>());
-    let is_accepted = kind.is_connect && response.status().is_success();
+    let status = response.status();
+    let is_accepted = kind.is_connect && status.is_success();
     if is_accepted && kind.is_http2 {
         tell_tunnel(ticket.another());
-    } else if is_accepted || response.status() == StatusCode::SWITCHING_PROTOCOLS {
+    } else if !kind.is_http2 && (is_accepted || status == StatusCode::SWITCHING_PROTOCOLS) {
         ticket.conn.become_tunnel();
     }
     response.map(|body| ResponseBody::new(Some(body), kind.is_http2, ticket))

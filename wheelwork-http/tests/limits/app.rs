@@ -126,8 +126,10 @@ pub(crate) fn full(body: impl Into<Bytes>) -> Answer {
 /// Switches to a protocol that echoes.
 fn upgrade(request: Request<RequestBody>) -> Answer {
     tokio::spawn(async {
-        let upgraded = hyper::upgrade::on(request).await.unwrap();
-        echo(TokioIo::new(upgraded)).await;
+        // Over HTTP/2 there is none.
+        if let Ok(upgraded) = hyper::upgrade::on(request).await {
+            echo(TokioIo::new(upgraded)).await;
+        }
     });
     let mut answer = full("");
     *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;

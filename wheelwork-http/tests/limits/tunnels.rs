@@ -117,3 +117,17 @@ fn a_byte_that_the_service_writes_counts_too() {
         assert_eq!(world.cuts(), [(Limit::Tunnel, Effect::Close)]);
     });
 }
+
+/// HTTP/2 has no upgrades (RFC 9113 section 8.6).
+#[test]
+fn an_answer_of_101_within_http2_leaves_the_others_their_limits() {
+    world(limits(), async |world| {
+        let mut client = world.connect_http2().await;
+        client.send([get(1, "/upgrade"), get(3, "/never")].concat()).await;
+        client.frames().await;
+        world.pass(60 * SECOND - TICK).await;
+        assert_eq!(world.cuts(), []);
+        world.pass(TICK).await;
+        assert_eq!(world.cuts(), [(Limit::Handler, Effect::Request)]);
+    });
+}
