@@ -1,5 +1,6 @@
 //! `Limits`: what a server waits for, and for how long.
 
+use crate::time::FAR;
 use http::StatusCode;
 use std::time::Duration;
 
@@ -268,7 +269,8 @@ impl Limits {
     /// So while the client still takes those bytes, no answer is late.
     #[must_use]
     pub fn ping(self, interval: impl Into<Option<Duration>>, answer: Duration) -> Self {
-        Self { ping: interval.into(), pong: answer, ..self }
+        // hyper adds them to the present time, and panics if no clock can tell the sum.
+        Self { ping: interval.into().map(|every| every.min(FAR)), pong: answer.min(FAR), ..self }
     }
 
     /// HTTP/2: the most control frames in a second, on top of those that requests and bodies account for. A control

@@ -6,6 +6,9 @@ use wheelwork::HashedWheelTimer;
 /// A time that never comes.
 pub(crate) const NEVER: u64 = u64::MAX;
 
+/// As good as never, as a duration that can be added to the present time.
+pub(crate) const FAR: Duration = Duration::from_secs(60 * 60 * 24 * 365);
+
 #[inline]
 pub(crate) fn nanos(duration: Duration) -> u64 {
     let seconds = duration.as_secs().saturating_mul(1_000_000_000);
@@ -44,7 +47,6 @@ impl Clock {
 
     /// A time that never comes is far away.
     pub(crate) fn instant(&self, nanos: u64) -> Instant {
-        const FAR: Duration = Duration::from_secs(60 * 60 * 24 * 365);
         let at = self.origin.checked_add(Duration::from_nanos(nanos));
         at.unwrap_or_else(|| self.timer.now() + FAR)
     }

@@ -632,6 +632,22 @@ fn a_client_that_answers_no_ping_is_closed_and_one_that_does_is_not() {
 }
 
 #[test]
+fn pings_may_be_as_rare_as_can_be_said() {
+    for (interval, answer) in [(Duration::MAX, SECOND), (13 * SECOND, Duration::MAX)] {
+        world(limits().idle(None).ping(interval, answer), async |world| {
+            let mut client = world.connect_http2().await;
+            for stream in [1, 3] {
+                client.send(get(stream, "/")).await;
+                assert_eq!(kinds(&client.frames().await), [HEADERS, DATA]);
+                world.pass(13 * SECOND).await;
+                world.pass(1000 * SECOND).await;
+            }
+            assert_eq!(world.cuts(), []);
+        });
+    }
+}
+
+#[test]
 fn a_connection_is_one_timeout() {
     world(limits().ping(13 * SECOND, 5 * SECOND), async |world| {
         let mut clients = Vec::new();
