@@ -173,6 +173,10 @@ impl Limits {
     /// with a chunk of the response that waits for the client's window is reset at the end of
     /// [`response`](Self::response).
     ///
+    /// A handler that has polled the body and found nothing waits for it until it polls again, or drops the body: this
+    /// limit does not see that the rest has come meanwhile. So if a handler reads no further and goes on with other work,
+    /// it should drop the body first.
+    ///
     /// The streams of an HTTP/2 connection share a link, and may take turns. So while all of them together keep the
     /// least rate, a body may pause for this time multiplied by the number of requests in flight (the highest since
     /// there was none).

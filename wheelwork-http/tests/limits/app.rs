@@ -48,15 +48,16 @@ pub(crate) async fn app(request: Request<RequestBody>) -> Result<Answer, BodyErr
             request.into_body().collect().await?;
             std::future::pending().await
         }
-        "/give-up" => {
-            // Waits for the body once, and then drops it.
+        path @ ("/give-up" | "/keep") => {
+            // Waits for the body once, and then drops it, or not.
+            let is_dropped = path == "/give-up";
             let mut body = request.into_body();
             std::future::poll_fn(|cx| {
                 let _ = Pin::new(&mut body).poll_frame(cx);
                 Poll::Ready(())
             })
             .await;
-            drop(body);
+            let _body = (!is_dropped).then_some(body);
             std::future::pending().await
         }
         "/early" => {

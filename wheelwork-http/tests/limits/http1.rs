@@ -244,6 +244,19 @@ fn a_handler_that_has_dropped_the_body_does_not_wait_for_it() {
     }
 }
 
+/// As the page of `Limits::body` says: nobody has looked at what came.
+#[test]
+fn a_handler_that_keeps_a_body_but_reads_no_further_waits_for_it() {
+    world(limits(), async |world| {
+        let mut client = world.connect().await;
+        client.send(post("/keep", 1)).await;
+        client.send("x").await;
+        let cut = (Limit::Body, Effect::Request);
+        let answer = is_cut_after(&world, &mut client, 23 * SECOND, cut).await;
+        assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    });
+}
+
 #[test]
 fn without_limits_of_the_body_the_handlers_clock_runs_during_the_wait() {
     world(limits().handler(5 * SECOND).body(None), async |world| {
