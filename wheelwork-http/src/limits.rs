@@ -201,7 +201,9 @@ impl Limits {
         self.for_each_request(|request| request.body_rate(least))
     }
 
-    /// The whole body of a request, from the first wait for it. It ends as [`body`](Self::body) does.
+    /// The whole body of a request, from the first wait for it. It ends as [`body`](Self::body) does. On HTTP/2, the time
+    /// does not count in which services that do not read have used up the window of the connection. The other limits of
+    /// the body begin anew after such a time.
     #[must_use]
     pub fn body_total(self, limit: impl Into<Option<Duration>>) -> Self {
         self.for_each_request(|request| request.body_total(limit))

@@ -172,15 +172,18 @@ impl Conn {
         }
     }
 
-    /// The client may send DATA again: the limits of the bodies that wait begin now.
+    /// The client may send DATA again: the limits of the bodies that wait begin now, or go on.
     #[cold]
     pub(super) fn window_opened(self: &Arc<Self>) {
         let now = self.now();
         let mut control = self.control();
         let flow = &mut control.cold_mut().flow;
-        (flow.turned, flow.is_closed) = (now, false);
+        let closed = std::mem::replace(&mut flow.turned, now);
+        flow.is_closed = false;
         let was_seen = std::mem::take(&mut flow.is_seen);
+        let records = control.records();
         drop(control);
+        records.iter().for_each(|record| record.window_opened(closed, now));
         if was_seen {
             self.arm(now);
         }

@@ -28,7 +28,7 @@ struct Live {
     handler_since: u64,
     /// The end of the call, by its caller; 0 is none, or the head of the answer is there.
     call_end: u64,
-    /// The first wait for the body; 0 is none.
+    /// The first wait for the body, later by the time in which the window was closed since then; 0 is none.
     body_since: u64,
     body: Meter,
     /// The head of the answer was sent, and no limits for the rest with it: the body has no least rate any more.
@@ -84,7 +84,7 @@ impl Live {
         [
             (begun(handler_since, handler), Limit::Handler),
             (if self.call_end == 0 { NEVER } else { self.call_end }, Limit::Handler),
-            (begun(since_turn(self.body_since), total), Limit::BodyTotal),
+            (begun(self.body_since, total), Limit::BodyTotal),
             (body, Limit::Body),
             (self.response.deadline(&response_bounds(limits)), Limit::Response),
         ]
@@ -299,6 +299,14 @@ impl Record {
     /// The client has taken bytes of its connection that h2 had sent before.
     pub(super) fn client_took(&self, now: u64) {
         self.live().response.progress(0, now);
+    }
+
+    /// The client may send again, which it could not since `closed`.
+    pub(super) fn window_opened(&self, closed: u64, now: u64) {
+        let mut live = self.live();
+        if live.body_since != 0 {
+            live.body_since += now.saturating_sub(live.body_since.max(closed));
+        }
     }
 
     /// The stream's task waits. Look at `passed` afterwards.

@@ -251,6 +251,28 @@ fn the_wait_for_a_window_that_the_server_has_closed_is_the_servers() {
     }
 }
 
+/// So nobody can prolong it again and again.
+#[test]
+fn the_total_of_a_body_goes_on_after_each_wait_for_a_window() {
+    world(limits().handler(None).body(None).body_total(30 * SECOND), async |world| {
+        let mut client = connect_shut_out(&world).await;
+        world.pass(100 * SECOND).await;
+        READS.with(|reads| reads.notify_waiters());
+        world.pass(10 * SECOND).await;
+        for stream in [19, 21, 23, 25] {
+            client.send(post(stream, "/late")).await;
+            client.send(data(stream, 16 * 1024).repeat(64)).await;
+        }
+        world.pass(100 * SECOND).await;
+        assert_eq!(world.cuts(), []);
+        READS.with(|reads| reads.notify_waiters());
+        world.pass(20 * SECOND - TICK).await;
+        assert_eq!(world.cuts(), []);
+        world.pass(TICK).await;
+        assert_eq!(world.cuts()[0], (Limit::BodyTotal, Effect::Request));
+    });
+}
+
 /// So nobody can hide behind a window that it has used up.
 #[test]
 fn the_handlers_limit_runs_while_the_window_is_closed() {
