@@ -40,8 +40,6 @@ use self::nodes::Moves;
 use self::open::Open;
 use self::prefix::Prefix;
 use self::rows::{get, uuid};
-#[cfg(feature = "tls")]
-use self::tls::Rustls;
 use self::url::Target;
 use super::{
     Beat, Calls, Cancelled, Claim, Claimed, ClaimedLimited, End, Filter, Finished, Insert,
@@ -126,7 +124,7 @@ impl Postgres {
         let target = target.map_err(|error| StoreError::new("read its URL", error.to_string()))?;
         #[cfg(feature = "tls")]
         if target.needs_tls() {
-            let rustls = Rustls::new(target.roots.as_deref());
+            let rustls = tls::trusting(target.roots.as_deref());
             let rustls = rustls.map_err(|error| StoreError::new("read certificates", error))?;
             return Ok(Self::with(target.config, rustls, Self::LIMIT));
         }
