@@ -1,6 +1,7 @@
 //! Where the database is, as `psql` finds it: a URL, then the variables `PG*`, then the file `.pgpass`.
 
 use super::connect::Described;
+use percent_encoding::percent_decode_str;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use tokio_postgres::Config;
@@ -57,7 +58,8 @@ fn without_certificates(url: &str) -> (String, Option<PathBuf>) {
         match word.split_once('=') {
             Some(("sslrootcert", "system")) => None,
             Some(("sslrootcert", path)) => {
-                roots = Some(PathBuf::from(decoded(path.trim_matches('\''))));
+                let path = percent_decode_str(path.trim_matches('\'')).decode_utf8_lossy();
+                roots = Some(PathBuf::from(&*path));
                 None
             }
             Some(("sslmode", "verify-ca" | "verify-full")) => Some("sslmode=require".to_owned()),
@@ -85,26 +87,6 @@ fn without_certificates(url: &str) -> (String, Option<PathBuf>) {
 
 fn says_tls(url: &str) -> bool {
     url.contains("sslmode=")
-}
-
-/// `%2F` and the like.
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let [first, more @ ..] = rest {
-        let hex = more.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
-        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) if *first == b'%' => {
-                bytes.push(byte);
-                rest = &more[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = more;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// What the variables say and the configuration does not, in words of a configuration.
