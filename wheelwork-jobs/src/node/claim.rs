@@ -9,7 +9,7 @@ use super::Node;
 use super::held::Room;
 use crate::batch::Batch;
 use crate::host;
-use crate::store::{NodeId, Store, StoreError};
+use crate::store::{NodeId, Result, Store};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,11 +71,7 @@ impl Hunger {
 
 impl<S: Store> Node<S> {
     /// Claims a batch.
-    pub(super) async fn claim(
-        self: &Arc<Self>,
-        me: NodeId,
-        hunger: &mut Hunger,
-    ) -> Result<(), StoreError> {
+    pub(super) async fn claim(self: &Arc<Self>, me: NodeId, hunger: &mut Hunger) -> Result<()> {
         if !hunger.is_some() || self.ends_fail() {
             return Ok(());
         }
@@ -98,7 +94,7 @@ impl<S: Store> Node<S> {
         window: Duration,
         rooms: Vec<(usize, Room<'_, S>)>,
         hunger: &mut Hunger,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         if rooms.is_empty() {
             return Ok(());
         }

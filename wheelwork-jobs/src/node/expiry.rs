@@ -7,7 +7,7 @@
 use super::Node;
 use crate::batch::Batch;
 use crate::host;
-use crate::store::{Store, StoreError};
+use crate::store::{Result, Store};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ impl<S: Store> Node<S> {
         forget: impl FnOnce(usize) -> F,
     ) -> Option<Duration>
     where
-        F: Future<Output = Result<usize, StoreError>>,
+        F: Future<Output = Result<usize>>,
     {
         let (begun, most) = (host::now(), batch.size());
         match forget(most).await {

@@ -10,7 +10,7 @@
 use super::backoff::Backoff;
 use super::{Node, lock, until};
 use crate::host;
-use crate::store::{Beat, NodeId, Store, StoreError};
+use crate::store::{Beat, NodeId, Result, Store};
 use crate::time::{Reading, Step, far_future};
 use crate::trace::tell;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub(super) async fn run<S: Store>(node: Arc<Node<S>>) {
 }
 
 impl<S: Store> Node<S> {
-    async fn beat(self: &Arc<Self>) -> Result<(), StoreError> {
+    async fn beat(self: &Arc<Self>) -> Result<()> {
         // Held for the whole beat: the answer is about this number.
         let me = self.me.read().await;
         let Some(number) = *me else { return Ok(()) };

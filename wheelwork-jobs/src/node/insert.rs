@@ -7,7 +7,9 @@ use super::held::Room;
 use crate::error::ScheduleError;
 use crate::host;
 use crate::job::{JobId, NewJob};
-use crate::store::{Claim, Claimed, Insert, Inserted, Insertion, NodeId, Store, StoreError};
+use crate::store::{
+    Claim, Claimed, Insert, Inserted, Insertion, NodeId, Result, Store, StoreError,
+};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
@@ -155,11 +157,7 @@ async fn store<S: Store>(
 }
 
 impl<S: Store> Node<S> {
-    async fn insert(
-        &self,
-        me: Option<NodeId>,
-        jobs: &[Insert],
-    ) -> Result<Vec<Insertion>, StoreError> {
+    async fn insert(&self, me: Option<NodeId>, jobs: &[Insert]) -> Result<Vec<Insertion>> {
         let stored = self.store.insert(me, self.window, jobs).await;
         if let Err(error) = &stored {
             self.note_error(error);

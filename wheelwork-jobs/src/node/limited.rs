@@ -6,7 +6,7 @@
 
 use super::Node;
 use crate::host;
-use crate::store::{ClaimedLimited, KindLimits, NodeId, Store, StoreError};
+use crate::store::{ClaimedLimited, KindLimits, NodeId, Result, Store};
 use crate::time::far_future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -51,7 +51,7 @@ impl<S: Store> Node<S> {
         self: &Arc<Self>,
         me: NodeId,
         limited: &mut Limited,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let Some((kind, at)) = limited.first().filter(|_| !self.ends_fail()) else { return Ok(()) };
         let room = self.reserve(*kind, BATCH, None);
         if room.size == 0 {

@@ -3,13 +3,13 @@
 use super::Node;
 use crate::group::Members as Group;
 use crate::job::JobId;
-use crate::store::{Store, StoreError};
+use crate::store::{Result, Store};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, oneshot};
 
 /// The members that are stored, and whether they are dead.
-type Answer = Result<Vec<(JobId, bool)>, StoreError>;
+type Answer = Result<Vec<(JobId, bool)>>;
 
 type Question = (Arc<[JobId]>, oneshot::Sender<Answer>);
 

@@ -55,7 +55,7 @@ use crate::job::{JobId, NewJob};
 use crate::lock::lock;
 use crate::metrics::{Counts, Metrics};
 use crate::reports::Reports;
-use crate::store::{NodeId, Store, StoreError};
+use crate::store::{NodeId, Result, Store, StoreError};
 use crate::time::DatabaseClock;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -184,10 +184,10 @@ impl<S: Store> Link<S> {
     }
 
     /// Calls the store on the node's thread, where its connections live.
-    pub(crate) async fn call<T, F>(&self, call: impl FnOnce(Arc<S>) -> F) -> Result<T, StoreError>
+    pub(crate) async fn call<T, F>(&self, call: impl FnOnce(Arc<S>) -> F) -> Result<T>
     where
         T: Send + 'static,
-        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+        F: Future<Output = Result<T>> + Send + 'static,
     {
         let called = self.runtime.spawn(call(self.node.store.clone()));
         called.await.unwrap_or_else(|error| Err(StoreError::new("run after a stop", error)))

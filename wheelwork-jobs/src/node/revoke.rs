@@ -16,7 +16,7 @@
 use super::{Node, lock, until};
 use crate::host;
 use crate::job::JobId;
-use crate::store::{Claim, NodeId, Removed, Store, StoreError};
+use crate::store::{Claim, NodeId, Removed, Result, Store, StoreError};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ struct Wait {
     since: Instant,
     ask_at: Instant,
     fails_since: Option<Instant>,
-    over: oneshot::Sender<Result<(), StoreError>>,
+    over: oneshot::Sender<Result<()>>,
 }
 
 impl Revocations {
@@ -211,7 +211,7 @@ impl<S: Store> Node<S> {
     }
 
     /// Returns when nobody can begin any more a job that was cancelled or moved. What this node holds, it drops.
-    pub(crate) async fn settle(&self, id: JobId, removed: Removed) -> Result<(), StoreError> {
+    pub(crate) async fn settle(&self, id: JobId, removed: Removed) -> Result<()> {
         let Removed { owner: Some((owner, epoch)), revoked } = removed else { return Ok(()) };
         let claim = Claim { id, epoch };
         self.drop_claim(claim);

@@ -14,7 +14,7 @@ use super::limited::Limited;
 use super::{Node, lock, until};
 use crate::batch::Batch;
 use crate::host;
-use crate::store::{Claim, NodeId, Store, StoreError};
+use crate::store::{Claim, NodeId, Result, Store};
 use crate::time::far_future;
 use crate::trace::tell;
 use std::collections::HashSet;
@@ -123,7 +123,7 @@ impl<S: Store> Work<S> {
     }
 
     /// Does what is due. After an error, the rest is due again.
-    async fn turn(&mut self) -> Result<(), StoreError> {
+    async fn turn(&mut self) -> Result<()> {
         if self.node.must_rejoin.load(Ordering::Acquire) {
             self.node.join().await?;
             self.node.beat_now.notify_one();
@@ -141,7 +141,7 @@ impl<S: Store> Work<S> {
         Ok(())
     }
 
-    async fn take_over(&mut self) -> Result<(), StoreError> {
+    async fn take_over(&mut self) -> Result<()> {
         let freed = self.node.store.take_over().await;
         *lock(&self.node.lapse_at) = None;
         self.node.beat_now.notify_one(); // finds the next one
@@ -161,7 +161,7 @@ impl<S: Store> Work<S> {
     }
 
     /// Reads a batch of claims again.
-    async fn check(&mut self, me: NodeId) -> Result<(), StoreError> {
+    async fn check(&mut self, me: NodeId) -> Result<()> {
         if let Some(lost) = self.node.take_check(self.check.as_ref().map(|check| check.lost)) {
             let left = self.node.due_soon();
             self.check = Some(Check { left, batch: Batch::new(BATCH), lost });
@@ -193,7 +193,7 @@ impl<S: Store> Work<S> {
 
 impl<S: Store> Node<S> {
     /// Takes a new number, and keeps what this node still owns. Drops what it has lost.
-    pub(super) async fn join(&self) -> Result<(), StoreError> {
+    pub(super) async fn join(&self) -> Result<()> {
         let mut me = self.me.write().await;
         if me.is_some() {
             self.end_number();

@@ -43,6 +43,14 @@ pub trait Store: Calls + Send + Sync + 'static {
     fn clock(&self) -> impl Future<Output = Result<Reading, StoreError>> + Send;
 }
 
+/// What the store answers to a call.
+pub(crate) trait Answer<T>: Future<Output = Result<T>> + Send {}
+
+impl<T, F: Future<Output = Result<T>> + Send> Answer<T> for F {}
+
+/// The errors are mostly those of a store.
+pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
+
 /// What a node asks of its store.
 ///
 /// Each job is changed in one atomic step: as a whole or not at all. A call for many jobs, or for a node,
@@ -61,28 +69,18 @@ pub(crate) trait Calls: Send + Sync + 'static {
     /// with the same `old` again, and also finds what the failed call has taken.
     ///
     /// A call of the node `old` that is still under way claims nothing after this.
-    fn join(
-        &self,
-        old: Option<NodeId>,
-        keep: &[Claim],
-        liveness: Duration,
-    ) -> impl Future<Output = Result<Joined, StoreError>> + Send;
+    fn join(&self, old: Option<NodeId>, keep: &[Claim], liveness: Duration) -> impl Answer<Joined>;
 
     /// Ends a node. What it owned is free, and the others are told.
-    fn leave(&self, node: NodeId) -> impl Future<Output = Result<(), StoreError>> + Send;
+    fn leave(&self, node: NodeId) -> impl Answer<()>;
 
     /// Prolongs the life of a node by `liveness` from now, and looks around. Finds each claim of the node that was
     /// revoked before the call, unless the node has acknowledged it.
-    fn beat(
-        &self,
-        node: NodeId,
-        liveness: Duration,
-        kinds: &[Arc<str>],
-    ) -> impl Future<Output = Result<Beat, StoreError>> + Send;
+    fn beat(&self, node: NodeId, liveness: Duration, kinds: &[Arc<str>]) -> impl Answer<Beat>;
 
     /// Ends the nodes whose life has lapsed, and frees what they owned, for a moment. Returns how many jobs
     /// that was. If there are more, the next beat says that a life has lapsed already.
-    fn take_over(&self) -> impl Future<Output = Result<u64, StoreError>> + Send;
+    fn take_over(&self) -> impl Answer<u64>;
 
     /// Stores jobs. Claims those of them that may be claimed and are due within the window, and tells the
     /// nodes if others are due within it. Returns one answer for each. Each job is one step: that one is
@@ -93,7 +91,7 @@ pub(crate) trait Calls: Send + Sync + 'static {
         node: Option<NodeId>,
         window: Duration,
         jobs: &[Insert],
-    ) -> impl Future<Output = Result<Vec<Insertion>, StoreError>> + Send;
+    ) -> impl Answer<Vec<Insertion>>;
 
     /// Claims free jobs that are due within the window, of each kind so many: those that are due first, by their
     /// priority, then the others. The earliest of equals comes first.
@@ -102,7 +100,7 @@ pub(crate) trait Calls: Send + Sync + 'static {
         node: NodeId,
         window: Duration,
         rooms: &[(Arc<str>, usize)],
-    ) -> impl Future<Output = Result<Vec<Claimed>, StoreError>> + Send;
+    ) -> impl Answer<Vec<Claimed>>;
 
     /// Claims free jobs that are due, of a kind that is limited over all nodes: as many as the node has room for
     /// and the limits allow. Waits for no other node that does the same.
@@ -113,37 +111,22 @@ pub(crate) trait Calls: Send + Sync + 'static {
         kind: &Arc<str>,
         room: usize,
         limits: KindLimits,
-    ) -> impl Future<Output = Result<ClaimedLimited, StoreError>> + Send;
+    ) -> impl Answer<ClaimedLimited>;
 
     /// Which of these claims the node still has.
-    fn holding(
-        &self,
-        node: NodeId,
-        claims: &[Claim],
-    ) -> impl Future<Output = Result<Vec<Claim>, StoreError>> + Send;
+    fn holding(&self, node: NodeId, claims: &[Claim]) -> impl Answer<Vec<Claim>>;
 
     /// Counts the beginning of a run of each job whose claim the node still has. Answers for these alone.
     /// A run that is counted and whose end is not stored has ended with its process, or still runs.
-    fn start(
-        &self,
-        node: NodeId,
-        claims: &[Claim],
-    ) -> impl Future<Output = Result<Vec<Started>, StoreError>> + Send;
+    fn start(&self, node: NodeId, claims: &[Claim]) -> impl Answer<Vec<Started>>;
 
     /// Ends runs, each if its claim still holds. Returns one answer for each. If it is called again because
     /// the answer was lost, this changes nothing. What hinders one end hinders no other.
-    fn finish(
-        &self,
-        ends: &[End],
-    ) -> impl Future<Output = Result<Vec<Finished>, StoreError>> + Send;
+    fn finish(&self, ends: &[End]) -> impl Answer<Vec<Finished>>;
 
     /// Deletes a job, and tells its owner. `None` if there is no such job. The claim of another node than `me` is
     /// revoked.
-    fn cancel(
-        &self,
-        id: JobId,
-        me: Option<NodeId>,
-    ) -> impl Future<Output = Result<Option<Cancelled>, StoreError>> + Send;
+    fn cancel(&self, id: JobId, me: Option<NodeId>) -> impl Answer<Option<Cancelled>>;
 
     /// Frees a job with a new due time, and tells its owner and those who have to claim it. A dead job
     /// is changed only if `dead`, and then it is not dead any more and has no attempts. One with another due time than
@@ -156,95 +139,60 @@ pub(crate) trait Calls: Send + Sync + 'static {
         dead: bool,
         from: Option<Timestamp>,
         me: Option<NodeId>,
-    ) -> impl Future<Output = Result<Option<Removed>, StoreError>> + Send;
+    ) -> impl Answer<Option<Removed>>;
 
     /// Stores a job without a claim, in place of the one that has its key, in one step. Tells the owner of
     /// that one, and the nodes if the new one is due within the window. The claim of another node than `me` is
     /// revoked.
-    fn replace(
-        &self,
-        window: Duration,
-        job: &NewJob,
-        me: Option<NodeId>,
-    ) -> impl Future<Output = Result<Replaced, StoreError>> + Send;
+    fn replace(&self, window: Duration, job: &NewJob, me: Option<NodeId>) -> impl Answer<Replaced>;
 
     /// Those of the revoked claims that their nodes may still begin to run: the node has not acknowledged it, and
     /// has not ended. Ends nodes among these whose lives have lapsed.
-    fn revoked(
-        &self,
-        claims: &[(NodeId, Claim)],
-    ) -> impl Future<Output = Result<Vec<(NodeId, Claim)>, StoreError>> + Send;
+    fn revoked(&self, claims: &[(NodeId, Claim)]) -> impl Answer<Vec<(NodeId, Claim)>>;
 
     /// A node acknowledges that claims of its own were revoked: from now on it does not begin to run them.
-    fn acknowledge(
-        &self,
-        node: NodeId,
-        claims: &[Claim],
-    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+    fn acknowledge(&self, node: NodeId, claims: &[Claim]) -> impl Answer<()>;
 
     /// Deletes dead jobs, of one kind or all, that were due before a time. At most so many. Returns how many
     /// that were.
-    fn prune(
-        &self,
-        kind: Option<&str>,
-        before: Timestamp,
-        most: usize,
-    ) -> impl Future<Output = Result<usize, StoreError>> + Send;
+    fn prune(&self, kind: Option<&str>, before: Timestamp, most: usize) -> impl Answer<usize>;
 
     /// Deletes jobs that are kept and were done before a time, at most so many. Returns how many that were.
-    fn prune_done(
-        &self,
-        before: Timestamp,
-        most: usize,
-    ) -> impl Future<Output = Result<usize, StoreError>> + Send;
+    fn prune_done(&self, before: Timestamp, most: usize) -> impl Answer<usize>;
 
     /// Pauses a kind on all nodes, or resumes it, and tells them. False if it was so already. While a kind is
     /// paused, none of its jobs is claimed.
-    fn set_paused(
-        &self,
-        kind: &str,
-        paused: bool,
-    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+    fn set_paused(&self, kind: &str, paused: bool) -> impl Answer<bool>;
 
     /// Those of the jobs that are stored, and whether they are dead.
-    fn stored(
-        &self,
-        ids: &[JobId],
-    ) -> impl Future<Output = Result<Vec<(JobId, bool)>, StoreError>> + Send;
+    fn stored(&self, ids: &[JobId]) -> impl Answer<Vec<(JobId, bool)>>;
 
     /// Notes how far runs are, each if its claim still holds. What hinders one hinders no other one.
-    fn report(
-        &self,
-        reports: &[(Claim, Progress)],
-    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+    fn report(&self, reports: &[(Claim, Progress)]) -> impl Answer<()>;
 
     /// Deletes jobs that are done and were kept long enough, at most so many. Returns how many that were.
-    fn forget_done(&self, most: usize) -> impl Future<Output = Result<usize, StoreError>> + Send;
+    fn forget_done(&self, most: usize) -> impl Answer<usize>;
 
     /// Deletes marks of unique jobs whose periods are over, at most so many. Returns how many that were.
-    fn unmark(&self, most: usize) -> impl Future<Output = Result<usize, StoreError>> + Send;
+    fn unmark(&self, most: usize) -> impl Answer<usize>;
 
     /// One job, also if it is done and kept.
-    fn get(&self, id: JobId) -> impl Future<Output = Result<Option<StoredJob>, StoreError>> + Send;
+    fn get(&self, id: JobId) -> impl Answer<Option<StoredJob>>;
 
     /// The job that has a key.
-    fn find(&self, key: &str)
-    -> impl Future<Output = Result<Option<StoredJob>, StoreError>> + Send;
+    fn find(&self, key: &str) -> impl Answer<Option<StoredJob>>;
 
     /// The jobs that a filter selects, the earliest first.
-    fn list(
-        &self,
-        filter: &Filter,
-    ) -> impl Future<Output = Result<Vec<StoredJob>, StoreError>> + Send;
+    fn list(&self, filter: &Filter) -> impl Answer<Vec<StoredJob>>;
 
     /// Counts the jobs of each kind. Reads all of them.
-    fn stats(&self) -> impl Future<Output = Result<Vec<KindStats>, StoreError>> + Send;
+    fn stats(&self) -> impl Answer<Vec<KindStats>>;
 
     /// Counts the jobs of each kind up to the limits of a [`Glance`], at a cost that has a limit.
-    fn glance(&self) -> impl Future<Output = Result<Glance, StoreError>> + Send;
+    fn glance(&self) -> impl Answer<Glance>;
 
     /// Some jobs without their payloads, at a cost that has a limit.
-    fn peek(&self, peek: &Peek) -> impl Future<Output = Result<Vec<StoredJob>, StoreError>> + Send;
+    fn peek(&self, peek: &Peek) -> impl Answer<Vec<StoredJob>>;
 
     /// What the store has to do beside its calls. Awaited for as long as the jobs are open.
     fn tend(&self) -> impl Future<Output = ()> + Send {
@@ -309,12 +257,7 @@ impl<S: Store, T: Transact<S>> Transaction<S> for T {}
 pub(crate) trait Transact<S>: Send {
     /// Stores a job without a claim. `None` if it is stored now. If it is due within the window, the nodes are told
     /// after the commit, by this call or by [`Calls::tend`].
-    fn insert(
-        self,
-        store: &S,
-        window: Duration,
-        job: &NewJob,
-    ) -> impl Future<Output = Result<Option<Insertion>, StoreError>> + Send;
+    fn insert(self, store: &S, window: Duration, job: &NewJob) -> impl Answer<Option<Insertion>>;
 
     /// Ends a run if its claim still holds: moves the job to its next occurrence, keeps it as one that is done, or
     /// deletes it. What moves a job tells the nodes as [`insert`](Self::insert) does.
@@ -325,7 +268,7 @@ pub(crate) trait Transact<S>: Send {
         claim: Claim,
         next: Option<Timestamp>,
         kept: Option<Kept>,
-    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+    ) -> impl Answer<bool>;
 }
 
 /// The store failed to do something. If the connection was lost meanwhile, it may have been done anyway.

@@ -23,7 +23,7 @@ use super::prefix::Prefix;
 use super::sql;
 use crate::host::{self, JoinHandle, Runtime};
 use crate::lock::lock;
-use crate::store::StoreError;
+use crate::store::{Result, StoreError};
 use crate::trace::tell;
 use std::collections::{HashMap, HashSet};
 use std::future::poll_fn;
@@ -331,7 +331,7 @@ impl Link {
     }
 
     /// The connection, for one call of the store.
-    pub(super) async fn call(&self, action: &'static str) -> Result<Call<'_>, StoreError> {
+    pub(super) async fn call(&self, action: &'static str) -> Result<Call<'_>> {
         let mut slot = self.slot.lock().await;
         let (limit, session) = (self.limits.call, slot.session.take());
         let mut call = Call { action, limit, link: self, slot, session, leaving: Leaving::No };
@@ -346,15 +346,12 @@ impl Link {
     }
 
     /// Connects if there is no connection. Returns the token of its end.
-    pub(super) async fn connected(
-        &self,
-        action: &'static str,
-    ) -> Result<CancellationToken, StoreError> {
+    pub(super) async fn connected(&self, action: &'static str) -> Result<CancellationToken> {
         let call = self.call(action).await?;
         Ok(call.session.as_ref().map(|session| session.ended.clone()).unwrap_or_default())
     }
 
-    async fn connect(&self, action: &'static str) -> Result<Session, StoreError> {
+    async fn connect(&self, action: &'static str) -> Result<Session> {
         let failed = |error| StoreError::new(action, Described(error));
         let failovers = self.connector.failovers();
         let connect = |writes| (self.connector.connect)(self.ears.clone(), writes);
@@ -432,7 +429,7 @@ impl Call<'_> {
     }
 
     /// Makes the connection again.
-    async fn renew(&mut self) -> Result<(), StoreError> {
+    async fn renew(&mut self) -> Result<()> {
         self.leave();
         if let Some(closing) = &mut self.slot.closing {
             let _ = closing.await; // its runtime may have ended
@@ -482,7 +479,7 @@ impl Call<'_> {
         &mut self,
         statement: &'static str,
         parameters: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, StoreError> {
+    ) -> Result<Vec<Row>> {
         match self.send(statement, parameters).await {
             // A pool that mixes connections up does so again.
             Err(error) if state_of(&error).is_some_and(is_useless) => {
@@ -497,7 +494,7 @@ impl Call<'_> {
         &mut self,
         statement: &'static str,
         parameters: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, StoreError> {
+    ) -> Result<Vec<Row>> {
         match self.query(statement, parameters).await {
             Err(error) if error.is_lost() => self.send_again(error, statement, parameters).await,
             answer => answer,
@@ -509,7 +506,7 @@ impl Call<'_> {
         first: StoreError,
         statement: &'static str,
         parameters: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, StoreError> {
+    ) -> Result<Vec<Row>> {
         log::info!("{first}");
         self.renew().await?;
         self.send(statement, parameters).await
@@ -519,7 +516,7 @@ impl Call<'_> {
         &mut self,
         statement: &'static str,
         parameters: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, StoreError> {
+    ) -> Result<Vec<Row>> {
         let (action, limit, connector) = (self.action, self.limit, &self.link.connector);
         let Some(session) = &mut self.session else {
             return Err(StoreError::new(action, "the connection is closed").undone());
@@ -576,7 +573,7 @@ impl Call<'_> {
     }
 
     /// Runs statements without parameters and answers. After an error the connection is not used again.
-    pub(super) async fn batch(&mut self, statements: &str) -> Result<(), StoreError> {
+    pub(super) async fn batch(&mut self, statements: &str) -> Result<()> {
         let (action, limit) = (self.action, self.limit);
         let Some(session) = &mut self.session else {
             return Err(StoreError::new(action, "the connection is closed").undone());
@@ -661,7 +658,7 @@ pub(super) fn halve<'a, T>(
     part: &'a [T],
     error: StoreError,
     parts: &mut Vec<&'a [T]>,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     if is_locked(&error) || is_of_connection(&error) {
         return Err(error);
     }

@@ -3,7 +3,7 @@
 
 use super::connect::{Call, halve, state_of};
 use super::{Inner, columns, history, micros, rows, sql};
-use crate::store::{Claim, End, Finished, NodeId, Outcome, Started, StoreError};
+use crate::store::{Claim, End, Finished, NodeId, Outcome, Result, Started, StoreError};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::time::SystemTime;
@@ -34,7 +34,7 @@ impl Inner {
         &self,
         NodeId(node): NodeId,
         claims: &[Claim],
-    ) -> Result<Vec<Started>, StoreError> {
+    ) -> Result<Vec<Started>> {
         let mut call = self.ends.call("count the beginning of runs").await?;
         let mut claims = claims.to_vec();
         claims.sort_unstable();
@@ -53,7 +53,7 @@ impl Inner {
         Ok(started)
     }
 
-    pub(super) async fn finish(&self, ends: &[End]) -> Result<Vec<Finished>, StoreError> {
+    pub(super) async fn finish(&self, ends: &[End]) -> Result<Vec<Finished>> {
         let mut call = self.ends.call("end jobs").await?;
         let (mut done, mut let_go, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
         let (mut failed, mut kept) = (Vec::new(), Vec::new());
@@ -118,7 +118,7 @@ async fn change(
     statement: &'static str,
     claims: &[Claim],
     held: &mut HashSet<Claim>,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let mut parts = vec![claims];
     while let Some(part) = parts.pop() {
         if part.is_empty() {
@@ -137,7 +137,7 @@ async fn fail(
     call: &mut Call<'_>,
     failed: &[Failure<'_>],
     held: &mut HashSet<Claim>,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let mut parts = vec![failed];
     while let Some(part) = parts.pop() {
         if part.is_empty() {
@@ -156,10 +156,7 @@ async fn fail(
     Ok(())
 }
 
-async fn update(
-    call: &mut Call<'_>,
-    failed: &[Failure<'_>],
-) -> Result<Vec<tokio_postgres::Row>, StoreError> {
+async fn update(call: &mut Call<'_>, failed: &[Failure<'_>]) -> Result<Vec<tokio_postgres::Row>> {
     let claims: Vec<_> = failed.iter().map(|failure| failure.claim).collect();
     let (ids, epochs) = columns(&claims);
     let errors: Vec<_> = failed.iter().map(|failure| failure.error.as_deref()).collect();
@@ -169,7 +166,7 @@ async fn update(
 }
 
 /// Those of the claims that are still in the table, and whether an owner has them.
-async fn left(call: &mut Call<'_>, missing: &[Claim]) -> Result<HashMap<Claim, bool>, StoreError> {
+async fn left(call: &mut Call<'_>, missing: &[Claim]) -> Result<HashMap<Claim, bool>> {
     if missing.is_empty() {
         return Ok(HashMap::new());
     }
@@ -178,7 +175,7 @@ async fn left(call: &mut Call<'_>, missing: &[Claim]) -> Result<HashMap<Claim, b
     left.iter().map(|row| Ok((rows::claim(row)?, rows::get(row, 2)?))).collect()
 }
 
-fn note(rows: &[tokio_postgres::Row], held: &mut HashSet<Claim>) -> Result<(), StoreError> {
+fn note(rows: &[tokio_postgres::Row], held: &mut HashSet<Claim>) -> Result<()> {
     for row in rows {
         held.insert(rows::claim(row)?);
     }

@@ -6,7 +6,7 @@ use super::rows::{self, get};
 use super::{Inner, Parameters};
 use crate::job::{State, StoredJob};
 use crate::store::Glance;
-use crate::store::{KindStats, Peek, StoreError};
+use crate::store::{KindStats, Peek, Result};
 use std::collections::BTreeMap;
 
 /// Counts the jobs of the first $1 kinds, up to $2 free ones of all kinds together, $3 claimed ones and $3 dead ones. A
@@ -100,7 +100,7 @@ fn limit(number: usize) -> i64 {
 }
 
 impl Inner {
-    pub(super) async fn glance(&self) -> Result<Glance, StoreError> {
+    pub(super) async fn glance(&self) -> Result<Glance> {
         let mut call = self.reads.call("count jobs").await?;
         let (most_kinds, most_free) = (limit(Glance::MOST_KINDS), limit(Glance::MOST_FREE));
         let most = limit(Glance::MOST_OTHERS);
@@ -129,7 +129,7 @@ impl Inner {
         Ok(glance)
     }
 
-    pub(super) async fn peek(&self, peek: &Peek) -> Result<Vec<StoredJob>, StoreError> {
+    pub(super) async fn peek(&self, peek: &Peek) -> Result<Vec<StoredJob>> {
         let mut call = self.reads.call("list jobs").await?;
         let Peek { kind, state, skip, most } = peek;
         let (skip, most, all) = (limit(*skip), limit(*most), limit(Peek::MOST_READ));

@@ -4,7 +4,7 @@ use super::connect::{Call, halve};
 use super::rows::{self, get};
 use super::{Inner, columns, micros, sql, uuid};
 use crate::job::{JobId, StoredJob};
-use crate::store::{Claim, Kept, StoreError};
+use crate::store::{Claim, Kept, Result};
 use crate::time::Timestamp;
 use std::collections::HashSet;
 use std::time::SystemTime;
@@ -107,7 +107,7 @@ pub(super) async fn keep(
     call: &mut Call<'_>,
     mut done: Vec<(Claim, &Kept)>,
     held: &mut HashSet<Claim>,
-) -> Result<Vec<Claim>, StoreError> {
+) -> Result<Vec<Claim>> {
     done.sort_unstable_by_key(|(claim, _)| *claim);
     let mut parts: Vec<_> = done.chunks(BATCH).collect();
     let mut refused = Vec::new();
@@ -133,23 +133,19 @@ pub(super) async fn keep(
 }
 
 impl Inner {
-    pub(super) async fn forget_done(&self, most: usize) -> Result<usize, StoreError> {
+    pub(super) async fn forget_done(&self, most: usize) -> Result<usize> {
         let mut call = self.node.call("forget jobs that are done").await?;
         let rows = call.query(FORGET_DONE, &[&i64::try_from(most).unwrap_or(i64::MAX)]).await?;
         let forgotten: i64 = get(rows::one(&rows)?, 0)?;
         Ok(usize::try_from(forgotten).unwrap_or(usize::MAX))
     }
 
-    pub(super) async fn prune_done(
-        &self,
-        before: Timestamp,
-        most: usize,
-    ) -> Result<usize, StoreError> {
+    pub(super) async fn prune_done(&self, before: Timestamp, most: usize) -> Result<usize> {
         let (before, most) = (SystemTime::from(before), i64::try_from(most).unwrap_or(i64::MAX));
         Ok(self.change("prune jobs that are done", PRUNE_DONE, &[&before, &most]).await?.len())
     }
 
-    pub(super) async fn get_done(&self, id: JobId) -> Result<Option<StoredJob>, StoreError> {
+    pub(super) async fn get_done(&self, id: JobId) -> Result<Option<StoredJob>> {
         let mut call = self.reads.call("read a job").await?;
         let rows = call.read(GET_DONE, &[&uuid(id)]).await?;
         rows.first().map(rows::done).transpose()

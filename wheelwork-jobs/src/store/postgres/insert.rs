@@ -6,7 +6,7 @@ use super::rows::{get, uuid};
 use super::{Columns, Inner, Parameters, rows, sql};
 use crate::host;
 use crate::job::{JobId, NewJob};
-use crate::store::{Insert, Inserted, Insertion, StoreError};
+use crate::store::{Insert, Inserted, Insertion, Result, StoreError};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 use tokio_postgres::error::SqlState;
@@ -21,7 +21,7 @@ impl Inner {
         node: Option<i64>,
         window: i64,
         jobs: &[Insert],
-    ) -> Result<Vec<Insertion>, StoreError> {
+    ) -> Result<Vec<Insertion>> {
         let mut call = self.inserts.call("store jobs").await?;
         let begun = host::now();
         let mut answers: Vec<Option<Insertion>> = jobs.iter().map(|_| None).collect();
@@ -88,7 +88,7 @@ async fn insert(
     node: Option<i64>,
     window: i64,
     jobs: &[&Insert],
-) -> Result<Vec<Insertion>, StoreError> {
+) -> Result<Vec<Insertion>> {
     let columns = Columns::of(jobs.iter().map(|insert| &insert.job));
     let may_claim: Vec<bool> = jobs.iter().map(|insert| insert.claim).collect();
     let Columns { ids, kinds, keys, times, delays, payloads, priorities, periods } = &columns;

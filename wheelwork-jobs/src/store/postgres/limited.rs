@@ -2,7 +2,7 @@
 
 use super::rows::{self, get, one};
 use super::{Inner, Parameters, micros, sql};
-use crate::store::{ClaimedLimited, KindLimits, StoreError};
+use crate::store::{ClaimedLimited, KindLimits, Result};
 use uuid::Uuid;
 
 impl Inner {
@@ -13,7 +13,7 @@ impl Inner {
         kind: &str,
         room: usize,
         limits: KindLimits,
-    ) -> Result<ClaimedLimited, StoreError> {
+    ) -> Result<ClaimedLimited> {
         let signed = |number| i64::try_from(number).unwrap_or(i64::MAX);
         let (room, concurrency) = (signed(room), limits.concurrency.map(signed));
         let rate = limits.rate.map(|rate| (micros(rate.interval).max(1), i64::from(rate.burst)));

@@ -43,8 +43,8 @@ use self::rows::{get, uuid};
 use self::url::Target;
 use super::{
     Beat, Calls, Cancelled, Claim, Claimed, ClaimedLimited, End, Filter, Finished, Insert,
-    Insertion, Joined, KindLimits, KindStats, NodeId, Notice, Peek, Removed, Replaced, Started,
-    Store, StoreError,
+    Insertion, Joined, KindLimits, KindStats, NodeId, Notice, Peek, Removed, Replaced, Result,
+    Started, Store, StoreError,
 };
 use crate::host;
 use crate::job::{JobId, NewJob, Progress, State, StoredJob, When};
@@ -120,7 +120,7 @@ impl Postgres {
         Self::at(Target::of_environment(url, |name| std::env::var(name).ok()))
     }
 
-    fn at(target: Result<Target, Box<dyn Error + Send + Sync>>) -> Result<Self, StoreError> {
+    fn at(target: Result<Target, Box<dyn Error + Send + Sync>>) -> Result<Self> {
         let target = target.map_err(|error| StoreError::new("read its URL", error.to_string()))?;
         #[cfg(feature = "tls")]
         if target.needs_tls() {
@@ -243,7 +243,7 @@ impl Inner {
         action: &'static str,
         statement: &'static str,
         parameters: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, StoreError> {
+    ) -> Result<Vec<Row>> {
         let begun = host::now();
         let mut pause = FIRST_PAUSE;
         loop {
@@ -274,15 +274,15 @@ const AFTER_ERROR: Duration = Duration::from_millis(500);
 impl Store for Postgres {
     const VERSION: u32 = schema::VERSION;
 
-    async fn version(&self) -> Result<u32, StoreError> {
+    async fn version(&self) -> Result<u32> {
         self.0.version().await
     }
 
-    async fn prepare(&self) -> Result<(), StoreError> {
+    async fn prepare(&self) -> Result<()> {
         self.0.migrate().await
     }
 
-    async fn clock(&self) -> Result<Reading, StoreError> {
+    async fn clock(&self) -> Result<Reading> {
         let mut call = self.0.inserts.call("read the clock").await?;
         call.read(sql::CLOCK, &[]).await?; // prepares the statement, and wakes the connection
         let asked = host::now();
@@ -299,7 +299,7 @@ impl Calls for Postgres {
         old: Option<NodeId>,
         keep: &[Claim],
         liveness: Duration,
-    ) -> Result<Joined, StoreError> {
+    ) -> Result<Joined> {
         if old.is_none() {
             // What a node needs is opened here, so that it does not lack a connection later.
             for link in [&self.0.life, &self.0.inserts, &self.0.ends] {
@@ -309,7 +309,7 @@ impl Calls for Postgres {
         self.0.join(old.map(|NodeId(old)| old), keep, liveness).await
     }
 
-    async fn leave(&self, NodeId(node): NodeId) -> Result<(), StoreError> {
+    async fn leave(&self, NodeId(node): NodeId) -> Result<()> {
         self.0.leave(node).await
     }
 
@@ -318,7 +318,7 @@ impl Calls for Postgres {
         NodeId(node): NodeId,
         liveness: Duration,
         kinds: &[Arc<str>],
-    ) -> Result<Beat, StoreError> {
+    ) -> Result<Beat> {
         let call = self.0.life.call("keep the node alive").await?;
         let mut call = call.within((liveness / 3).max(SHORTEST_BEAT));
         let kinds: Vec<&str> = kinds.iter().map(|kind| &**kind).collect();
@@ -337,7 +337,7 @@ impl Calls for Postgres {
         })
     }
 
-    async fn take_over(&self) -> Result<u64, StoreError> {
+    async fn take_over(&self) -> Result<u64> {
         self.0.take_over().await
     }
 
@@ -346,7 +346,7 @@ impl Calls for Postgres {
         node: Option<NodeId>,
         window: Duration,
         jobs: &[Insert],
-    ) -> Result<Vec<Insertion>, StoreError> {
+    ) -> Result<Vec<Insertion>> {
         let node = node.map(|NodeId(node)| node);
         self.0.insert(node, micros(window), jobs).await
     }
@@ -356,7 +356,7 @@ impl Calls for Postgres {
         NodeId(node): NodeId,
         window: Duration,
         rooms: &[(Arc<str>, usize)],
-    ) -> Result<Vec<Claimed>, StoreError> {
+    ) -> Result<Vec<Claimed>> {
         let mut call = self.0.node.call("claim jobs").await?;
         let kinds: Vec<&str> = rooms.iter().map(|(kind, _)| &**kind).collect();
         let most = |&(_, room): &(_, usize)| i64::try_from(room).unwrap_or(i64::MAX);
@@ -372,29 +372,25 @@ impl Calls for Postgres {
         kind: &Arc<str>,
         room: usize,
         limits: KindLimits,
-    ) -> Result<ClaimedLimited, StoreError> {
+    ) -> Result<ClaimedLimited> {
         self.0.claim_limited(node, micros(window), kind, room, limits).await
     }
 
-    async fn holding(
-        &self,
-        NodeId(node): NodeId,
-        claims: &[Claim],
-    ) -> Result<Vec<Claim>, StoreError> {
+    async fn holding(&self, NodeId(node): NodeId, claims: &[Claim]) -> Result<Vec<Claim>> {
         let mut call = self.0.node.call("check claims").await?;
         let (ids, epochs) = columns(claims);
         call.read(sql::HOLDING, &[&node, &ids, &epochs]).await?.iter().map(rows::claim).collect()
     }
 
-    async fn start(&self, node: NodeId, claims: &[Claim]) -> Result<Vec<Started>, StoreError> {
+    async fn start(&self, node: NodeId, claims: &[Claim]) -> Result<Vec<Started>> {
         self.0.start(node, claims).await
     }
 
-    async fn finish(&self, ends: &[End]) -> Result<Vec<Finished>, StoreError> {
+    async fn finish(&self, ends: &[End]) -> Result<Vec<Finished>> {
         self.0.finish(ends).await
     }
 
-    async fn cancel(&self, id: JobId, me: Option<NodeId>) -> Result<Option<Cancelled>, StoreError> {
+    async fn cancel(&self, id: JobId, me: Option<NodeId>) -> Result<Option<Cancelled>> {
         let me = me.map(|NodeId(me)| me);
         let rows = self.0.change("cancel a job", sql::CANCEL, &[&uuid(id), &me]).await?;
         rows.first().map(rows::cancelled).transpose()
@@ -408,7 +404,7 @@ impl Calls for Postgres {
         dead: bool,
         from: Option<Timestamp>,
         me: Option<NodeId>,
-    ) -> Result<Option<Removed>, StoreError> {
+    ) -> Result<Option<Removed>> {
         let (time, delay) = time_or_delay(when);
         let (id, window, me) = (uuid(id), micros(window), me.map(|NodeId(me)| me));
         let from = from.map(SystemTime::from);
@@ -422,39 +418,31 @@ impl Calls for Postgres {
         window: Duration,
         job: &NewJob,
         me: Option<NodeId>,
-    ) -> Result<Replaced, StoreError> {
+    ) -> Result<Replaced> {
         self.0.replace(micros(window), job, me.map(|NodeId(me)| me)).await
     }
 
-    async fn revoked(
-        &self,
-        claims: &[(NodeId, Claim)],
-    ) -> Result<Vec<(NodeId, Claim)>, StoreError> {
+    async fn revoked(&self, claims: &[(NodeId, Claim)]) -> Result<Vec<(NodeId, Claim)>> {
         self.0.revoked(claims).await
     }
 
-    async fn acknowledge(&self, node: NodeId, claims: &[Claim]) -> Result<(), StoreError> {
+    async fn acknowledge(&self, node: NodeId, claims: &[Claim]) -> Result<()> {
         self.0.acknowledge(node, claims).await
     }
 
-    async fn prune(
-        &self,
-        kind: Option<&str>,
-        before: Timestamp,
-        most: usize,
-    ) -> Result<usize, StoreError> {
+    async fn prune(&self, kind: Option<&str>, before: Timestamp, most: usize) -> Result<usize> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let parameters: Parameters<'_, 3> = [&kind, &SystemTime::from(before), &most];
         Ok(self.0.change("prune dead jobs", sql::PRUNE, &parameters).await?.len())
     }
 
-    async fn set_paused(&self, kind: &str, paused: bool) -> Result<bool, StoreError> {
+    async fn set_paused(&self, kind: &str, paused: bool) -> Result<bool> {
         let (action, statement) =
             if paused { ("pause a kind", sql::PAUSE) } else { ("resume a kind", sql::RESUME) };
         Ok(!self.0.change(action, statement, &[&kind]).await?.is_empty())
     }
 
-    async fn stored(&self, ids: &[JobId]) -> Result<Vec<(JobId, bool)>, StoreError> {
+    async fn stored(&self, ids: &[JobId]) -> Result<Vec<(JobId, bool)>> {
         let mut call = self.0.node.call("look for jobs").await?;
         let ids: Vec<Uuid> = ids.iter().copied().map(uuid).collect();
         let rows = call.read(sql::STORED, &[&ids]).await?;
@@ -465,26 +453,26 @@ impl Calls for Postgres {
         rows.iter().map(stored).collect()
     }
 
-    async fn report(&self, reports: &[(Claim, Progress)]) -> Result<(), StoreError> {
+    async fn report(&self, reports: &[(Claim, Progress)]) -> Result<()> {
         self.0.report(reports).await
     }
 
-    async fn prune_done(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
+    async fn prune_done(&self, before: Timestamp, most: usize) -> Result<usize> {
         self.0.prune_done(before, most).await
     }
 
-    async fn forget_done(&self, most: usize) -> Result<usize, StoreError> {
+    async fn forget_done(&self, most: usize) -> Result<usize> {
         self.0.forget_done(most).await
     }
 
-    async fn unmark(&self, most: usize) -> Result<usize, StoreError> {
+    async fn unmark(&self, most: usize) -> Result<usize> {
         let mut call = self.0.node.call("forget that jobs are unique").await?;
         let rows = call.query(sql::UNMARK, &[&i64::try_from(most).unwrap_or(i64::MAX)]).await?;
         let unmarked: i64 = get(rows::one(&rows)?, 0)?;
         Ok(usize::try_from(unmarked).unwrap_or(usize::MAX))
     }
 
-    async fn get(&self, id: JobId) -> Result<Option<StoredJob>, StoreError> {
+    async fn get(&self, id: JobId) -> Result<Option<StoredJob>> {
         let mut call = self.0.reads.call("read a job").await?;
         let rows = call.read(sql::GET, &[&uuid(id)]).await?;
         drop(call);
@@ -500,13 +488,13 @@ impl Calls for Postgres {
         }
     }
 
-    async fn find(&self, key: &str) -> Result<Option<StoredJob>, StoreError> {
+    async fn find(&self, key: &str) -> Result<Option<StoredJob>> {
         let mut call = self.0.reads.call("find a job").await?;
         let rows = call.read(sql::FIND, &[&key]).await?;
         rows.first().map(rows::stored).transpose()
     }
 
-    async fn list(&self, filter: &Filter) -> Result<Vec<StoredJob>, StoreError> {
+    async fn list(&self, filter: &Filter) -> Result<Vec<StoredJob>> {
         let mut call = self.0.reads.call("list jobs").await?;
         let most = i64::try_from(filter.at_most()).unwrap_or(i64::MAX);
         let (due, id) = filter.after.map(|(due, id)| (due, uuid(id))).unzip();
@@ -515,17 +503,17 @@ impl Calls for Postgres {
         rows.iter().map(rows::stored).collect()
     }
 
-    async fn stats(&self) -> Result<Vec<KindStats>, StoreError> {
+    async fn stats(&self) -> Result<Vec<KindStats>> {
         let mut call = self.0.reads.call("count jobs").await?;
         let rows = call.read(sql::STATS, &[]).await?;
         rows.iter().map(rows::stats).collect()
     }
 
-    async fn glance(&self) -> Result<Glance, StoreError> {
+    async fn glance(&self) -> Result<Glance> {
         self.0.glance().await
     }
 
-    async fn peek(&self, peek: &Peek) -> Result<Vec<StoredJob>, StoreError> {
+    async fn peek(&self, peek: &Peek) -> Result<Vec<StoredJob>> {
         self.0.peek(peek).await
     }
 

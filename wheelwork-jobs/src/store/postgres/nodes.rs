@@ -14,7 +14,7 @@ use super::{Inner, columns, micros, sql};
 use crate::batch::Batch;
 use crate::host;
 use crate::lock::lock;
-use crate::store::{Claim, Joined, NodeId, StoreError};
+use crate::store::{Claim, Joined, NodeId, Result};
 use crate::time::Reading;
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -47,12 +47,7 @@ impl Moves {
     }
 
     /// Notes how long a statement took, and returns its answer.
-    fn took<T>(
-        &self,
-        begun: Instant,
-        answer: Result<T, StoreError>,
-        jobs: impl Fn(&T) -> usize,
-    ) -> Result<T, StoreError> {
+    fn took<T>(&self, begun: Instant, answer: Result<T>, jobs: impl Fn(&T) -> usize) -> Result<T> {
         let mut batch = lock(&self.batch);
         match &answer {
             Ok(value) => batch.took(jobs(value), host::elapsed(begun)),
@@ -68,7 +63,7 @@ impl Inner {
         old: Option<i64>,
         keep: &[Claim],
         liveness: Duration,
-    ) -> Result<Joined, StoreError> {
+    ) -> Result<Joined> {
         let mut call = self.node.call("join the nodes").await?;
         let line = old.map_or_else(Vec::new, |old| self.moves.line(old));
         let (node, clock) = self.successor(&mut call, old, &line, liveness).await?;
@@ -109,7 +104,7 @@ impl Inner {
         old: Option<i64>,
         line: &[i64],
         liveness: Duration,
-    ) -> Result<(i64, Reading), StoreError> {
+    ) -> Result<(i64, Reading)> {
         let asked = host::now();
         if let Some(&last) = line.get(1..).and_then(<[i64]>::last) {
             let rows = call.query(sql::PROLONG, &[&last, &micros(liveness)]).await?;
@@ -130,7 +125,7 @@ impl Inner {
         Ok((node, Reading { asked, shown, answered }))
     }
 
-    pub(super) async fn leave(&self, node: i64) -> Result<(), StoreError> {
+    pub(super) async fn leave(&self, node: i64) -> Result<()> {
         let mut call = self.node.call("leave the nodes").await?;
         let line = self.moves.line(node);
         for &node in &line {
@@ -141,7 +136,7 @@ impl Inner {
         Ok(())
     }
 
-    pub(super) async fn take_over(&self) -> Result<u64, StoreError> {
+    pub(super) async fn take_over(&self) -> Result<u64> {
         let mut call = self.node.call("take over jobs").await?;
         let rows = call.query(sql::END_LAPSED, &[]).await?;
         let ended: Vec<i64> = rows.iter().map(|row| get(row, 0)).collect::<Result<_, _>>()?;
@@ -153,12 +148,7 @@ impl Inner {
 
     /// Frees what ended nodes own, until it is done or the time is over, and tells the others. Returns how
     /// many jobs that was.
-    async fn free(
-        &self,
-        call: &mut Call<'_>,
-        ended: &[i64],
-        time: Duration,
-    ) -> Result<u64, StoreError> {
+    async fn free(&self, call: &mut Call<'_>, ended: &[i64], time: Duration) -> Result<u64> {
         let turn = host::now();
         let mut all = 0;
         loop {

@@ -12,7 +12,7 @@ use super::rows::get;
 use super::{Inner, sql};
 use crate::host;
 use crate::lock::lock;
-use crate::store::StoreError;
+use crate::store::Result;
 use std::collections::HashSet;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -115,7 +115,7 @@ impl Inner {
     }
 
     /// Those of the transactions that have ended. Tells the nodes if one of them has committed.
-    async fn ended(&self, transactions: &[i64]) -> Result<Vec<i64>, StoreError> {
+    async fn ended(&self, transactions: &[i64]) -> Result<Vec<i64>> {
         let mut call = self.inserts.call("tell of jobs in transactions").await?;
         let rows = call.read(sql::ENDED, &[&transactions]).await?;
         rows.iter().map(|row| get(row, 0)).collect()

@@ -1,6 +1,6 @@
 //! What the names of the tables have before `wheelwork_`, so that one schema can hold several sets of them.
 
-use crate::store::StoreError;
+use crate::store::{Result, StoreError};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ impl Prefix {
     /// PostgreSQL cuts off names of more than 63 bytes.
     const LONGEST: usize = 32;
 
-    pub(super) fn new(text: &str) -> Result<Self, StoreError> {
+    pub(super) fn new(text: &str) -> Result<Self> {
         let is_first = |c: char| c.is_ascii_lowercase() || c == '_';
         let is_other = |c: char| is_first(c) || c.is_ascii_digit();
         if text.len() > Self::LONGEST || !text.starts_with(is_first) || !text.chars().all(is_other)

@@ -4,7 +4,7 @@ use super::ends::{in_ascii, is_foreign};
 use super::rows::get;
 use super::{Inner, columns, uuid};
 use crate::job::{JobId, Progress};
-use crate::store::{Claim, StoreError};
+use crate::store::{Claim, Result};
 use tokio_postgres::Row;
 
 /// Notes the progress of the claims ($1, $2): so much done $3, of so much $4, texts $5. Passes over rows that
@@ -33,7 +33,7 @@ pub(crate) const PROGRESS: &str = "
 SELECT progress_done, progress_of, progress_text FROM wheelwork_jobs WHERE id = $1 AND progress_epoch = epoch";
 
 impl Inner {
-    pub(super) async fn report(&self, reports: &[(Claim, Progress)]) -> Result<(), StoreError> {
+    pub(super) async fn report(&self, reports: &[(Claim, Progress)]) -> Result<()> {
         let mut answer = self.update_progress(reports, str::to_owned).await;
         if answer.as_ref().is_err_and(is_foreign) {
             answer = self.update_progress(reports, in_ascii).await;
@@ -45,7 +45,7 @@ impl Inner {
         &self,
         reports: &[(Claim, Progress)],
         encode: fn(&str) -> String,
-    ) -> Result<Vec<Row>, StoreError> {
+    ) -> Result<Vec<Row>> {
         let mut call = self.node.call("note the progress of runs").await?;
         let claims: Vec<_> = reports.iter().map(|(claim, _)| *claim).collect();
         let (ids, epochs) = columns(&claims);
@@ -57,7 +57,7 @@ impl Inner {
         call.query(REPORT, &[&ids, &epochs, &done, &of, &texts]).await
     }
 
-    pub(super) async fn progress(&self, id: JobId) -> Result<Option<Progress>, StoreError> {
+    pub(super) async fn progress(&self, id: JobId) -> Result<Option<Progress>> {
         let mut call = self.reads.call("read a job").await?;
         let rows = call.read(PROGRESS, &[&uuid(id)]).await?;
         let Some(row) = rows.first() else { return Ok(None) };

@@ -4,7 +4,7 @@ use super::connect::state_of;
 use super::{Columns, Inner, Parameters, rows, sql};
 use crate::host;
 use crate::job::NewJob;
-use crate::store::{Insertion, Replaced, StoreError};
+use crate::store::{Insertion, Replaced, Result};
 use tokio_postgres::error::SqlState;
 
 impl Inner {
@@ -14,7 +14,7 @@ impl Inner {
         window: i64,
         job: &NewJob,
         me: Option<i64>,
-    ) -> Result<Replaced, StoreError> {
+    ) -> Result<Replaced> {
         let begun = host::now();
         let columns = Columns::of([job]);
         let Columns { ids, kinds, keys, times, delays, payloads, priorities, .. } = &columns;

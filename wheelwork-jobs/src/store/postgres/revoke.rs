@@ -6,7 +6,7 @@
 
 use super::listen::claim;
 use super::{Inner, columns, rows, sql, uuid};
-use crate::store::{Claim, NodeId, StoreError};
+use crate::store::{Claim, NodeId, Result};
 use uuid::Uuid;
 
 pub(super) fn claims(texts: &[&str]) -> Vec<Claim> {
@@ -14,10 +14,7 @@ pub(super) fn claims(texts: &[&str]) -> Vec<Claim> {
 }
 
 impl Inner {
-    pub(super) async fn revoked(
-        &self,
-        claims: &[(NodeId, Claim)],
-    ) -> Result<Vec<(NodeId, Claim)>, StoreError> {
+    pub(super) async fn revoked(&self, claims: &[(NodeId, Claim)]) -> Result<Vec<(NodeId, Claim)>> {
         let nodes: Vec<i64> = claims.iter().map(|(NodeId(node), _)| *node).collect();
         let ids: Vec<Uuid> = claims.iter().map(|(_, claim)| uuid(claim.id)).collect();
         let epochs: Vec<i64> = claims.iter().map(|(_, claim)| claim.epoch.cast_signed()).collect();
@@ -37,11 +34,7 @@ impl Inner {
         Ok(revoked)
     }
 
-    pub(super) async fn acknowledge(
-        &self,
-        NodeId(node): NodeId,
-        claims: &[Claim],
-    ) -> Result<(), StoreError> {
+    pub(super) async fn acknowledge(&self, NodeId(node): NodeId, claims: &[Claim]) -> Result<()> {
         let mut call = self.calls.call("acknowledge revoked claims").await?;
         let (ids, epochs) = columns(claims);
         call.query(sql::ACKNOWLEDGE, &[&node, &ids, &epochs]).await.map(drop)

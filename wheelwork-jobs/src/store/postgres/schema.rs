@@ -10,7 +10,7 @@ use super::prefix::Prefix;
 use super::rows::{get, one};
 use super::sql;
 use crate::host;
-use crate::store::StoreError;
+use crate::store::Result;
 use std::time::Duration;
 
 /// Each makes the version after those before it. Each can be run again.
@@ -46,7 +46,7 @@ impl Prefix {
 
 impl Inner {
     /// The version of the tables.
-    pub(super) async fn version(&self) -> Result<u32, StoreError> {
+    pub(super) async fn version(&self) -> Result<u32> {
         // The connection may be one of jobs that were just stopped: then it ends, and this is sent once more.
         let mut call = self.inserts.call("look for its tables").await?;
         let rows = call.read(sql::FOUND, &[]).await?;
@@ -62,7 +62,7 @@ impl Inner {
 
     /// Brings the tables to the last version, one after the other. A migration that has to wait for a lock gives
     /// up soon, because all nodes wait behind it, and is tried again.
-    pub(super) async fn migrate(&self) -> Result<(), StoreError> {
+    pub(super) async fn migrate(&self) -> Result<()> {
         let begun = host::now();
         let mut attempts = ATTEMPTS;
         loop {

@@ -33,7 +33,7 @@ use self::writer::Writer;
 use super::{
     Beat, Calls, Cancelled, Claim, Claimed, ClaimedLimited, End, Filter, Finished, Insert,
     Inserted, Insertion, Joined, Kept, KindLimits, KindStats, NodeId, Notice, Outcome, Peek,
-    Removed, Replaced, Started, Store, StoreError, Transact,
+    Removed, Replaced, Result, Started, Store, StoreError, Transact,
 };
 use crate::job::{JobId, NewJob, Progress, State, StoredJob, When};
 use crate::lock::lock;
@@ -191,7 +191,7 @@ impl Redb {
     }
 
     /// The first job that is not dead, and waits for no member of a group.
-    pub(crate) async fn first(&self) -> Result<Option<StoredJob>, StoreError> {
+    pub(crate) async fn first(&self) -> Result<Option<StoredJob>> {
         self.read("find the next job", |view, claims| {
             let claims = lock(claims);
             Ok(view.first(&claims)?.map(|(id, row)| stored(id, row, &claims)))
@@ -204,7 +204,7 @@ impl Redb {
         &self,
         action: &'static str,
         change: impl FnOnce(&mut Tables<'_>, &mut Claims) -> Result<T, ::redb::Error> + Send + 'static,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T> {
         self.0.writer.write(action, change).await
     }
 
@@ -213,7 +213,7 @@ impl Redb {
         &self,
         action: &'static str,
         look: impl FnOnce(&View, &Mutex<Claims>) -> Result<T, ::redb::Error> + Send + 'static,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T> {
         let Inner { database, claims, .. } = &*self.0;
         let (database, claims) = (database.clone(), claims.clone());
         let looked = tokio::task::spawn_blocking(move || {
@@ -295,7 +295,7 @@ impl Transact<Redb> for &RedbTransaction {
         store: &Redb,
         window: Duration,
         job: &NewJob,
-    ) -> Result<Option<Insertion>, StoreError> {
+    ) -> Result<Option<Insertion>> {
         let inserted = store.insert_now(self, window, job);
         inserted.map_err(|error| StoreError::new("store a job", error))
     }
@@ -307,7 +307,7 @@ impl Transact<Redb> for &RedbTransaction {
         claim: Claim,
         next: Option<Timestamp>,
         kept: Option<Kept>,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool> {
         let completed = match next {
             // The nodes are told at the end of the run, which frees the claim.
             Some(due) => store.repeat_now(self, claim, due),
@@ -320,16 +320,16 @@ impl Transact<Redb> for &RedbTransaction {
 impl Store for Redb {
     const VERSION: u32 = tables::VERSION;
 
-    async fn version(&self) -> Result<u32, StoreError> {
+    async fn version(&self) -> Result<u32> {
         let begun = self.begin_read()?;
         View::version(&begun).map_err(|error| StoreError::new("look for its tables", error))
     }
 
-    async fn prepare(&self) -> Result<(), StoreError> {
+    async fn prepare(&self) -> Result<()> {
         self.write("create its tables", |tables, _| tables.migrate()).await
     }
 
-    async fn clock(&self) -> Result<Reading, StoreError> {
+    async fn clock(&self) -> Result<Reading> {
         Ok(self.0.clock.reading())
     }
 }
@@ -344,23 +344,18 @@ impl Calls for Redb {
         old: Option<NodeId>,
         keep: &[Claim],
         liveness: Duration,
-    ) -> Result<Joined, StoreError> {
+    ) -> Result<Joined> {
         let (node, kept) = lock(&self.0.claims).join(old, keep, liveness);
         Ok(Joined { node, kept, clock: self.0.clock.reading() })
     }
 
-    async fn leave(&self, node: NodeId) -> Result<(), StoreError> {
+    async fn leave(&self, node: NodeId) -> Result<()> {
         lock(&self.0.claims).leave(node);
         Self::tell(&self.0.listeners, Notice::Look);
         Ok(())
     }
 
-    async fn beat(
-        &self,
-        node: NodeId,
-        liveness: Duration,
-        kinds: &[Arc<str>],
-    ) -> Result<Beat, StoreError> {
+    async fn beat(&self, node: NodeId, liveness: Duration, kinds: &[Arc<str>]) -> Result<Beat> {
         let revoked = lock(&self.0.claims).beat(node, liveness);
         let (alive, revoked) = (revoked.is_some(), revoked.unwrap_or_default());
         let (kinds, now) = (kinds.to_vec(), self.0.clock.now());
@@ -379,7 +374,7 @@ impl Calls for Redb {
         Ok(Beat { alive, clock, next_lapse: None, next_due, paused, revoked, marks_over })
     }
 
-    async fn take_over(&self) -> Result<u64, StoreError> {
+    async fn take_over(&self) -> Result<u64> {
         Ok(0) // all nodes are in this process
     }
 
@@ -388,7 +383,7 @@ impl Calls for Redb {
         node: Option<NodeId>,
         window: Duration,
         jobs: &[Insert],
-    ) -> Result<Vec<Insertion>, StoreError> {
+    ) -> Result<Vec<Insertion>> {
         let jobs = jobs.to_vec();
         let (clock, listeners) = (self.0.clock.clone(), self.0.listeners.clone());
         self.write("store jobs", move |tables, claims| {
@@ -424,7 +419,7 @@ impl Calls for Redb {
         node: NodeId,
         window: Duration,
         rooms: &[(Arc<str>, usize)],
-    ) -> Result<Vec<Claimed>, StoreError> {
+    ) -> Result<Vec<Claimed>> {
         let (clock, rooms) = (self.0.clock.clone(), rooms.to_vec());
         self.write("claim jobs", move |tables, claims| {
             let now = clock.now();
@@ -451,7 +446,7 @@ impl Calls for Redb {
         kind: &Arc<str>,
         room: usize,
         limits: KindLimits,
-    ) -> Result<ClaimedLimited, StoreError> {
+    ) -> Result<ClaimedLimited> {
         let (kind, clock) = (kind.clone(), self.0.clock.clone());
         self.write("claim jobs of a limited kind", move |tables, claims| {
             let mut answer = ClaimedLimited::default();
@@ -479,17 +474,17 @@ impl Calls for Redb {
         .await
     }
 
-    async fn holding(&self, node: NodeId, claims: &[Claim]) -> Result<Vec<Claim>, StoreError> {
+    async fn holding(&self, node: NodeId, claims: &[Claim]) -> Result<Vec<Claim>> {
         let held = lock(&self.0.claims);
         Ok(claims.iter().copied().filter(|&claim| held.holds_for(node, claim)).collect())
     }
 
-    async fn start(&self, node: NodeId, claims: &[Claim]) -> Result<Vec<Started>, StoreError> {
+    async fn start(&self, node: NodeId, claims: &[Claim]) -> Result<Vec<Started>> {
         let held = self.holding(node, claims).await?.into_iter();
         Ok(held.map(|claim| Started { claim, starts: 0 }).collect())
     }
 
-    async fn finish(&self, ends: &[End]) -> Result<Vec<Finished>, StoreError> {
+    async fn finish(&self, ends: &[End]) -> Result<Vec<Finished>> {
         let (clock, listeners) = (self.0.clock.clone(), self.0.listeners.clone());
         let ends = ends.to_vec();
         self.write("end jobs", move |tables, claims| {
@@ -505,7 +500,7 @@ impl Calls for Redb {
         .await
     }
 
-    async fn cancel(&self, id: JobId, me: Option<NodeId>) -> Result<Option<Cancelled>, StoreError> {
+    async fn cancel(&self, id: JobId, me: Option<NodeId>) -> Result<Option<Cancelled>> {
         let (clock, listeners) = (self.0.clock.clone(), self.0.listeners.clone());
         self.write("cancel a job", move |tables, claims| {
             let Some(row) = tables.remove(id)? else { return Ok(None) };
@@ -524,7 +519,7 @@ impl Calls for Redb {
         dead: bool,
         from: Option<Timestamp>,
         me: Option<NodeId>,
-    ) -> Result<Option<Removed>, StoreError> {
+    ) -> Result<Option<Removed>> {
         let (clock, listeners) = (self.0.clock.clone(), self.0.listeners.clone());
         self.write("reschedule a job", move |tables, claims| {
             let is_so = |row: &Row| row.dead == dead && from.is_none_or(|from| row.due == from);
@@ -550,7 +545,7 @@ impl Calls for Redb {
         window: Duration,
         job: &NewJob,
         me: Option<NodeId>,
-    ) -> Result<Replaced, StoreError> {
+    ) -> Result<Replaced> {
         let (job, clock, listeners) = (job.clone(), self.0.clock.clone(), self.0.listeners.clone());
         self.write("replace a job", move |tables, claims| {
             let (mut before, now) = (None, clock.now());
@@ -576,26 +571,18 @@ impl Calls for Redb {
         .await
     }
 
-    async fn revoked(
-        &self,
-        claims: &[(NodeId, Claim)],
-    ) -> Result<Vec<(NodeId, Claim)>, StoreError> {
+    async fn revoked(&self, claims: &[(NodeId, Claim)]) -> Result<Vec<(NodeId, Claim)>> {
         let known = lock(&self.0.claims);
         let is_revoked = |(node, claim): &&(NodeId, Claim)| known.is_revoked(*node, *claim);
         Ok(claims.iter().filter(is_revoked).copied().collect())
     }
 
-    async fn acknowledge(&self, node: NodeId, claims: &[Claim]) -> Result<(), StoreError> {
+    async fn acknowledge(&self, node: NodeId, claims: &[Claim]) -> Result<()> {
         lock(&self.0.claims).acknowledge(node, claims);
         Ok(())
     }
 
-    async fn prune(
-        &self,
-        kind: Option<&str>,
-        before: Timestamp,
-        most: usize,
-    ) -> Result<usize, StoreError> {
+    async fn prune(&self, kind: Option<&str>, before: Timestamp, most: usize) -> Result<usize> {
         let kind = kind.map(str::to_owned);
         let (clock, listeners) = (self.0.clock.clone(), self.0.listeners.clone());
         self.write("prune dead jobs", move |tables, claims| {
@@ -609,7 +596,7 @@ impl Calls for Redb {
         .await
     }
 
-    async fn set_paused(&self, kind: &str, paused: bool) -> Result<bool, StoreError> {
+    async fn set_paused(&self, kind: &str, paused: bool) -> Result<bool> {
         let (kind, listeners) = (kind.to_owned(), self.0.listeners.clone());
         let changed =
             self.write("pause or resume a kind", move |tables, _| tables.set_paused(&kind, paused));
@@ -620,7 +607,7 @@ impl Calls for Redb {
         Ok(changed)
     }
 
-    async fn stored(&self, ids: &[JobId]) -> Result<Vec<(JobId, bool)>, StoreError> {
+    async fn stored(&self, ids: &[JobId]) -> Result<Vec<(JobId, bool)>> {
         let ids = ids.to_vec();
         self.read("look for jobs", move |view, _| {
             let mut stored = Vec::new();
@@ -632,7 +619,7 @@ impl Calls for Redb {
         .await
     }
 
-    async fn report(&self, reports: &[(Claim, Progress)]) -> Result<(), StoreError> {
+    async fn report(&self, reports: &[(Claim, Progress)]) -> Result<()> {
         let claims = lock(&self.0.claims);
         let mut progress = lock(&self.0.progress);
         progress.retain(|claim, _| claims.holds(*claim));
@@ -641,12 +628,12 @@ impl Calls for Redb {
         Ok(())
     }
 
-    async fn prune_done(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
+    async fn prune_done(&self, before: Timestamp, most: usize) -> Result<usize> {
         self.write("prune jobs that are done", move |tables, _| tables.prune_done(before, most))
             .await
     }
 
-    async fn forget_done(&self, most: usize) -> Result<usize, StoreError> {
+    async fn forget_done(&self, most: usize) -> Result<usize> {
         let clock = self.0.clock.clone();
         self.write("forget jobs that are done", move |tables, _| {
             tables.forget_done(clock.now(), most)
@@ -654,13 +641,13 @@ impl Calls for Redb {
         .await
     }
 
-    async fn unmark(&self, most: usize) -> Result<usize, StoreError> {
+    async fn unmark(&self, most: usize) -> Result<usize> {
         let clock = self.0.clock.clone();
         self.write("forget that jobs are unique", move |tables, _| tables.unmark(clock.now(), most))
             .await
     }
 
-    async fn get(&self, id: JobId) -> Result<Option<StoredJob>, StoreError> {
+    async fn get(&self, id: JobId) -> Result<Option<StoredJob>> {
         let progress = self.0.progress.clone();
         self.read("read a job", move |view, claims| {
             let Some(row) = view.row(id)? else { return view.done.get(id) };
@@ -672,7 +659,7 @@ impl Calls for Redb {
         .await
     }
 
-    async fn find(&self, key: &str) -> Result<Option<StoredJob>, StoreError> {
+    async fn find(&self, key: &str) -> Result<Option<StoredJob>> {
         let key = key.to_owned();
         self.read("find a job", move |view, claims| {
             Ok(view.find(&key)?.map(|(id, row)| stored(id, row, &lock(claims))))
@@ -680,7 +667,7 @@ impl Calls for Redb {
         .await
     }
 
-    async fn list(&self, filter: &Filter) -> Result<Vec<StoredJob>, StoreError> {
+    async fn list(&self, filter: &Filter) -> Result<Vec<StoredJob>> {
         let filter = filter.clone();
         self.read("list jobs", move |view, claims| {
             let listed = view.list(&filter)?.into_iter();
@@ -690,7 +677,7 @@ impl Calls for Redb {
         .await
     }
 
-    async fn stats(&self) -> Result<Vec<KindStats>, StoreError> {
+    async fn stats(&self) -> Result<Vec<KindStats>> {
         let clock = self.0.clock.clone();
         self.read("count jobs", move |view, claims| {
             let now = clock.now();
@@ -708,12 +695,12 @@ impl Calls for Redb {
         .await
     }
 
-    async fn glance(&self) -> Result<Glance, StoreError> {
+    async fn glance(&self) -> Result<Glance> {
         let clock = self.0.clock.clone();
         self.read("count jobs", move |view, claims| view.glance(clock.now(), claims)).await
     }
 
-    async fn peek(&self, peek: &Peek) -> Result<Vec<StoredJob>, StoreError> {
+    async fn peek(&self, peek: &Peek) -> Result<Vec<StoredJob>> {
         let peek = peek.clone();
         self.read("list jobs", move |view, claims| {
             if peek.state == State::Done {

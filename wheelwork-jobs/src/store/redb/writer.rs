@@ -4,7 +4,7 @@ use super::claims::Claims;
 use super::lock;
 use super::tables::Tables;
 use super::turn::{RedbTransaction, Turns, WriteError};
-use crate::store::StoreError;
+use crate::store::{Result, StoreError};
 use ::redb::{Database, Error};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -28,7 +28,7 @@ struct Waiting<T, F> {
     action: &'static str,
     change: Option<F>,
     value: Option<T>,
-    caller: oneshot::Sender<Result<T, StoreError>>,
+    caller: oneshot::Sender<Result<T>>,
 }
 
 impl<T, F> Change for Waiting<T, F>
@@ -82,7 +82,7 @@ impl Writer {
         &self,
         action: &'static str,
         change: impl FnOnce(&mut Tables<'_>, &mut Claims) -> Result<T, Error> + Send + 'static,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T> {
         let (caller, answer) = oneshot::channel();
         let waiting = Waiting { action, change: Some(change), value: None, caller };
         let ended = || StoreError::new(action, "the thread that writes has ended");

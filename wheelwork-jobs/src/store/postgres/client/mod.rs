@@ -11,7 +11,7 @@ mod tokio;
 use super::history::COMPLETE_KEPT;
 use super::{Postgres, micros, sql, uuid};
 use crate::job::{NewJob, When};
-use crate::store::{Claim, Insertion, Kept, StoreError, Transact};
+use crate::store::{Claim, Insertion, Kept, Result, StoreError, Transact};
 use crate::time::Timestamp;
 use std::error::Error;
 use std::time::{Duration, SystemTime};
@@ -57,7 +57,7 @@ impl<C: Client> Transact<Postgres> for C {
         store: &Postgres,
         window: Duration,
         job: &NewJob,
-    ) -> Result<Option<Insertion>, StoreError> {
+    ) -> Result<Option<Insertion>> {
         let inserted = store.insert_in(&mut self, window, job).await;
         inserted.map_err(|error| StoreError::new("store a job", error))
     }
@@ -69,7 +69,7 @@ impl<C: Client> Transact<Postgres> for C {
         Claim { id, epoch }: Claim,
         next: Option<Timestamp>,
         kept: Option<Kept>,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool> {
         let mut values = vec![Value::Uuid(uuid(id)), Value::Int(Some(epoch.cast_signed()))];
         let statement = match (next, kept) {
             (Some(next), _) => {
