@@ -182,7 +182,7 @@ impl<S: Store> Jobs<S> {
         let spare = job.clone();
         ScheduleError::of(insertion, job)?;
         if is_new {
-            self.0.node.count_scheduled(&kind);
+            self.0.node.counts.count_of(&kind, |counts| counts.scheduled += 1);
         }
         let Some((id, removed)) = before else { return Ok(None) };
         match self.0.node.settle(id, removed).await {
@@ -265,7 +265,7 @@ impl<S: Store> Jobs<S> {
         let Some(Cancelled { kind, removed }) = self.0.call(cancelling).await? else {
             return Ok(false);
         };
-        self.0.node.count_cancelled(&kind);
+        self.0.node.counts.count_of(&kind, |counts| counts.cancelled += 1);
         self.0.node.settle(id, removed).await?;
         Ok(true)
     }

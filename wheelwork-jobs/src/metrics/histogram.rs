@@ -1,6 +1,5 @@
 //! Times in fixed ranges, as Prometheus has them.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// In microseconds: each time of at most the first is in the first range, and so on. What is longer than the
@@ -34,6 +33,12 @@ pub struct Histogram {
 }
 
 impl Histogram {
+    pub(super) fn record(&mut self, time: Duration) {
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        self.ranges[BOUNDS.partition_point(|&bound| bound < micros)] += 1;
+        self.sum = self.sum.saturating_add(Duration::from_micros(micros));
+    }
+
     /// The number of times.
     pub fn count(&self) -> u64 {
         self.ranges.iter().sum()
@@ -55,45 +60,20 @@ impl Histogram {
     }
 }
 
-/// The counts behind a [`Histogram`].
-#[derive(Default)]
-pub(super) struct Ranges {
-    ranges: [AtomicU64; BOUNDS.len() + 1],
-    /// Microseconds.
-    sum: AtomicU64,
-}
-
-impl Ranges {
-    pub(super) fn record(&self, time: Duration) {
-        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let range = BOUNDS.partition_point(|&bound| bound < micros);
-        self.ranges[range].fetch_add(1, Relaxed);
-        self.sum.fetch_add(micros, Relaxed);
-    }
-
-    pub(super) fn read(&self) -> Histogram {
-        Histogram {
-            ranges: std::array::from_fn(|range| self.ranges[range].load(Relaxed)),
-            sum: Duration::from_micros(self.sum.load(Relaxed)),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_time_is_within_its_bound_and_all_longer_ones() {
-        let ranges = Ranges::default();
+        let mut histogram = Histogram::default();
         [1_000, 1_001, 30_000_000, 4_000_000_000]
             .into_iter()
-            .for_each(|micros| ranges.record(Duration::from_micros(micros)));
-        let histogram = ranges.read();
+            .for_each(|micros| histogram.record(Duration::from_micros(micros)));
         let within: Vec<_> = histogram.within().map(|(_, within)| within).collect();
         assert_eq!(within, [1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3]);
         assert_eq!((histogram.count(), histogram.sum()), (4, Duration::from_micros(4_030_002_001)));
-        ranges.record(Duration::MAX); // wraps the sum, and no more
-        assert_eq!(ranges.read().count(), 5);
+        histogram.record(Duration::MAX);
+        assert_eq!(histogram.count(), 5);
     }
 }

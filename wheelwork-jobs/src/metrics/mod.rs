@@ -14,9 +14,7 @@ pub(crate) use self::text::escape;
 
 use self::kinds::Kinds;
 use crate::lock::lock;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// What this `Jobs` has done since it was opened, and what it holds.
@@ -109,73 +107,70 @@ impl Default for LateBy {
 
 /// The counts behind [`Metrics`].
 pub(crate) struct Counts {
-    pub(crate) kinds: Kinds,
-    pub(crate) taken_over: Count,
-    pub(crate) lapsed: Count,
-    pub(crate) clock_steps: Count,
-    pub(crate) store_errors: Count,
-    late_by: Mutex<LateBy>,
-}
-
-#[derive(Default)]
-pub(crate) struct Count(AtomicU64);
-
-impl Count {
-    pub(crate) fn add(&self, n: u64) {
-        self.0.fetch_add(n, Relaxed);
-    }
-
-    fn get(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
+    /// What is not counted by kind.
+    all: Mutex<Metrics>,
+    kinds: Mutex<Kinds>,
 }
 
 impl Counts {
     pub(crate) fn new(handled: &[Arc<str>]) -> Self {
-        Self {
-            kinds: Kinds::new(handled),
-            taken_over: Count::default(),
-            lapsed: Count::default(),
-            clock_steps: Count::default(),
-            store_errors: Count::default(),
-            late_by: Mutex::default(),
-        }
+        Self { all: Mutex::default(), kinds: Mutex::new(Kinds::new(handled)) }
+    }
+
+    /// Counts what has no kind.
+    pub(crate) fn count(&self, count: impl FnOnce(&mut Metrics)) {
+        count(&mut lock(&self.all));
+    }
+
+    /// Counts what a job of a kind does.
+    pub(crate) fn count_of(&self, kind: &str, count: impl FnOnce(&mut KindMetrics)) {
+        count(lock(&self.kinds).of(kind));
     }
 
     /// A handler is called.
-    pub(crate) fn fired(&self, kind: usize, late_by: Duration) {
-        lock(&self.late_by).record(late_by);
-        let counts = self.kinds.of(kind);
-        counts.fired.add(1);
-        counts.late_by(late_by);
+    pub(crate) fn fired(&self, kind: &str, late_by: Duration) {
+        self.count(|all| all.late_by.record(late_by));
+        self.count_of(kind, |counts| {
+            counts.fired += 1;
+            counts.late_by.record(late_by);
+        });
+    }
+
+    /// A run has ended, after so long.
+    pub(crate) fn took(&self, kind: &str, time: Duration) {
+        self.count_of(kind, |counts| counts.took.record(time));
     }
 
     /// `holds` is what the node holds of each of its kinds: held and running.
-    pub(crate) fn read(&self, holds: &[(usize, usize)], died: bool) -> Metrics {
-        let kinds = self.kinds.read(holds);
-        let sum = |count: fn(&KindMetrics) -> u64| kinds.iter().map(count).sum();
-        Metrics {
-            scheduled: sum(|kind| kind.scheduled),
-            claimed: sum(|kind| kind.claimed),
-            fired: sum(|kind| kind.fired),
-            done: sum(|kind| kind.done),
-            failed: sum(|kind| kind.failed),
-            retried: sum(|kind| kind.retried),
-            snoozed: sum(|kind| kind.snoozed),
-            buried: sum(|kind| kind.buried),
-            cancelled: sum(|kind| kind.cancelled),
-            given_up: sum(|kind| kind.given_up),
-            skipped: sum(|kind| kind.skipped),
-            lost: sum(|kind| kind.lost),
-            taken_over: self.taken_over.get(),
-            lapsed: self.lapsed.get(),
-            clock_steps: self.clock_steps.get(),
-            store_errors: self.store_errors.get(),
-            died,
-            held: sum(|kind| kind.held),
-            running: sum(|kind| kind.running),
-            late_by: lock(&self.late_by).clone(),
-            kinds,
+    pub(crate) fn read<'a>(
+        &self,
+        holds: impl Iterator<Item = (&'a Arc<str>, (usize, usize))>,
+        died: bool,
+    ) -> Metrics {
+        let mut kinds = lock(&self.kinds).clone();
+        for (kind, (held, running)) in holds {
+            let kind = kinds.of(kind);
+            kind.held += held as u64;
+            kind.running += running as u64;
         }
+        let kinds = kinds.0;
+        let mut all = Metrics { died, ..lock(&self.all).clone() };
+        for kind in &kinds {
+            all.scheduled += kind.scheduled;
+            all.claimed += kind.claimed;
+            all.fired += kind.fired;
+            all.done += kind.done;
+            all.failed += kind.failed;
+            all.retried += kind.retried;
+            all.snoozed += kind.snoozed;
+            all.buried += kind.buried;
+            all.cancelled += kind.cancelled;
+            all.given_up += kind.given_up;
+            all.skipped += kind.skipped;
+            all.lost += kind.lost;
+            all.held += kind.held;
+            all.running += kind.running;
+        }
+        Metrics { kinds, ..all }
     }
 }

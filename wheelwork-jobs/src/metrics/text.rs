@@ -135,11 +135,13 @@ mod tests {
 
     #[test]
     fn each_metric_has_its_type_and_each_kind_its_label() {
-        let counts = Counts::new(&["mail".into(), "a\"b\\c\nd".into()]);
-        counts.fired(0, Duration::from_millis(3));
-        counts.kinds.of(0).took(Duration::from_secs(7_200));
-        counts.taken_over.add(2);
-        let text = counts.read(&[(5, 2), (0, 0)], false).to_prometheus();
+        let kinds = ["mail".into(), "a\"b\\c\nd".into()];
+        let counts = Counts::new(&kinds);
+        counts.fired("mail", Duration::from_millis(3));
+        counts.took("mail", Duration::from_secs(7_200));
+        counts.count(|all| all.taken_over += 2);
+        let holds = kinds.iter().zip([(5, 2), (0, 0)]);
+        let text = counts.read(holds, false).to_prometheus();
         for line in [
             "# TYPE wheelwork_jobs_fired_total counter",
             "wheelwork_jobs_fired_total{kind=\"mail\"} 1",

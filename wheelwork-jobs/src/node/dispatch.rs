@@ -135,7 +135,7 @@ async fn run_one<S: Store>(node: Arc<Node<S>>, kind: usize, claim: Claim, begun:
     let may_call = move || {
         let may_call = caller.may_call(claim);
         if may_call {
-            caller.counts.fired(kind, caller.clock().least(host::now()).since(due));
+            caller.counts.fired(&caller.kinds[kind], caller.clock().least(host::now()).since(due));
         }
         may_call
     };
@@ -233,7 +233,7 @@ impl<S: Store> Drop for Run<'_, S> {
         node.end(claim, kind);
         node.reports.forget(claim);
         if let Some(called) = self.called {
-            node.counts.kinds.of(kind).took(host::elapsed(called));
+            node.counts.took(&node.kinds[kind], host::elapsed(called));
         }
         // The queue is open: the node has the other end until it has stopped.
         let _ = node.ends.send(Ended { kind, end: End { claim, outcome }, attempt });
@@ -319,7 +319,7 @@ impl<S: Store> Node<S> {
             ),
             _ => return,
         }
-        self.counts.kinds.of(kind).failed.add(1);
+        self.counts.count_of(name, |counts| counts.failed += 1);
     }
 }
 

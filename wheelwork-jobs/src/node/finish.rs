@@ -150,19 +150,17 @@ impl<S: Store> Node<S> {
     }
 
     fn count(&self, kind: usize, outcome: &Outcome, held: bool) {
-        let counts = self.counts.kinds.of(kind);
-        let count = match outcome {
-            Outcome::LetGo | Outcome::Wait(_) => return,
-            _ if !held => &counts.lost,
+        self.counts.count_of(&self.kinds[kind], |counts| match outcome {
+            Outcome::LetGo | Outcome::Wait(_) => {}
+            _ if !held => counts.lost += 1,
             Outcome::Done | Outcome::Keep(_) | Outcome::Repeat { error: None, ran: true, .. } => {
-                &counts.done
+                counts.done += 1;
             }
-            Outcome::Repeat { error: None, .. } => &counts.skipped,
-            Outcome::Repeat { .. } => &counts.given_up,
-            Outcome::Retry { .. } => &counts.retried,
-            Outcome::Snooze { .. } => &counts.snoozed,
-            Outcome::Bury { .. } => &counts.buried,
-        };
-        count.add(1);
+            Outcome::Repeat { error: None, .. } => counts.skipped += 1,
+            Outcome::Repeat { .. } => counts.given_up += 1,
+            Outcome::Retry { .. } => counts.retried += 1,
+            Outcome::Snooze { .. } => counts.snoozed += 1,
+            Outcome::Bury { .. } => counts.buried += 1,
+        });
     }
 }

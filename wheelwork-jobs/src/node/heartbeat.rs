@@ -56,7 +56,7 @@ impl<S: Store> Node<S> {
         self.set_clock(clock);
         self.note_paused(&paused);
         if !alive {
-            self.counts.lapsed.add(1);
+            self.counts.count(|all| all.lapsed += 1);
             let NodeId(node) = number;
             tell!(warn, [node], "node {node} was taken for dead");
             self.rejoin();
@@ -94,7 +94,7 @@ impl<S: Store> Node<S> {
                 Step::Forward(by) => log::warn!("the database's clock jumped forward by {by:?}"),
                 Step::Back(by) => log::warn!("the database's clock jumped back by {by:?}"),
             }
-            self.counts.clock_steps.add(1);
+            self.counts.count(|all| all.clock_steps += 1);
             self.rearm_all();
         }
     }

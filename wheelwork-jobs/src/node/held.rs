@@ -323,8 +323,9 @@ impl<S: Store> Node<S> {
         claimed.sort_unstable_by_key(|job| (Reverse(job.priority), job.due));
         let mut held = self.held();
         for Claimed { claim, kind, key, due, payload, priority, attempts, claims } in claimed {
-            let Some(&kind) = self.kind_numbers.get(&kind) else { continue };
-            self.counts.kinds.of(kind).claimed.add(1);
+            let Some(&number) = self.kind_numbers.get(&kind) else { continue };
+            self.counts.count_of(&kind, |counts| counts.claimed += 1);
+            let kind = number;
             // Whoever stops gives them back.
             if held.dropped.contains_key(&claim) || self.stopping.is_cancelled() {
                 continue;

@@ -149,7 +149,7 @@ async fn store<S: Store>(
             Err(error) => Err(failed(job, error)),
         };
         if is_new {
-            node.count_scheduled(&kind);
+            node.counts.count_of(&kind, |counts| counts.scheduled += 1);
         }
         let _ = answer.send(result); // the caller may have given up
     }
@@ -166,16 +166,6 @@ impl<S: Store> Node<S> {
             }
         }
         stored
-    }
-
-    /// A job of this kind was stored.
-    pub(crate) fn count_scheduled(&self, kind: &str) {
-        self.counts.kinds.count(kind, |counts| counts.scheduled.add(1));
-    }
-
-    /// A job of this kind was cancelled.
-    pub(crate) fn count_cancelled(&self, kind: &str) {
-        self.counts.kinds.count(kind, |counts| counts.cancelled.add(1));
     }
 
     /// Chooses which jobs the node may claim: those whose handler it has, as far as it has room. The room

@@ -80,7 +80,7 @@ pub(crate) struct Node<S: Store> {
     clock: Mutex<DatabaseClock>,
     /// Until when no other node can have taken this one for dead.
     lease: Mutex<Instant>,
-    counts: Counts,
+    pub(crate) counts: Counts,
     /// The number of this node. `None` before it has joined, and if it has no handlers. A claim holds
     /// the lock until it is in `held`, so that a new number finds all claims of the old one there.
     me: RwLock<Option<NodeId>>,
@@ -298,7 +298,7 @@ impl<S: Store> Node<S> {
         let held = self.held();
         let holds = held.by_kind();
         drop(held);
-        self.counts.read(&holds, self.fault().is_some())
+        self.counts.read(self.kinds.iter().zip(holds), self.fault().is_some())
     }
 
     /// How the node is.
@@ -357,7 +357,7 @@ impl<S: Store> Node<S> {
     }
 
     fn note_error(&self, error: &StoreError) {
-        self.counts.store_errors.add(1);
+        self.counts.count(|all| all.store_errors += 1);
         log::warn!("{error}");
     }
 }

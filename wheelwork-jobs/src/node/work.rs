@@ -154,7 +154,7 @@ impl<S: Store> Work<S> {
                 [node = taker, freed],
                 "node {taker} took over {freed} jobs of nodes that have died"
             );
-            self.node.counts.taken_over.add(freed);
+            self.node.counts.count(|all| all.taken_over += freed);
             self.look();
         }
         Ok(())
