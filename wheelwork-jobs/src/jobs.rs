@@ -9,7 +9,7 @@ use crate::kind::Kind;
 use crate::metrics::Metrics;
 use crate::node::{Link, Settings, Stopped};
 use crate::store::{
-    Cancelled, Filter, Glance, InTransaction, Insertion, KindStats, Peek, Replaced, Store,
+    Cancelled, Filter, Glance, InTransaction, Insertion, KindStats, Most, Peek, Replaced, Store,
     StoreError, Transaction,
 };
 use crate::time::Timestamp;
@@ -475,7 +475,8 @@ impl<S: Store> Jobs<S> {
     ///
     /// If the store fails.
     pub async fn stats(&self) -> Result<Vec<KindStats>, StoreError> {
-        self.0.call(|store| async move { store.stats().await }).await
+        let counted = self.0.call(|store| async move { store.glance(Most::ALL).await });
+        Ok(counted.await?.kinds)
     }
 
     /// Counts the jobs of each kind, up to the limits of a [`Glance`]. Reads at most 40,000 rows,
@@ -485,7 +486,7 @@ impl<S: Store> Jobs<S> {
     ///
     /// If the store fails.
     pub async fn glance(&self) -> Result<Glance, StoreError> {
-        self.0.call(|store| async move { store.glance().await }).await
+        self.0.call(|store| async move { store.glance(Most::GLANCE).await }).await
     }
 
     /// Some dead or free jobs, without their payloads. Reads at most [`Peek::MOST_READ`] rows, however many jobs

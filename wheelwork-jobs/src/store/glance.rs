@@ -24,6 +24,24 @@ pub struct Glance {
     pub at: Option<SystemTime>,
 }
 
+/// How many jobs are counted, at most.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Most {
+    /// Kinds whose free jobs are counted.
+    pub(crate) kinds: usize,
+    /// Free jobs, of all kinds together. Each kind has the same share.
+    pub(crate) free: usize,
+    /// Claimed jobs, and as many dead ones.
+    pub(crate) others: usize,
+}
+
+impl Most {
+    pub(crate) const ALL: Self = Self { kinds: usize::MAX, free: usize::MAX, others: usize::MAX };
+
+    pub(crate) const GLANCE: Self =
+        Self { kinds: Glance::MOST_KINDS, free: Glance::MOST_FREE, others: Glance::MOST_OTHERS };
+}
+
 impl Glance {
     /// The most kinds whose free jobs are counted.
     pub const MOST_KINDS: usize = 100;
@@ -31,12 +49,6 @@ impl Glance {
     pub const MOST_FREE: usize = 20_000;
     /// The most claimed jobs that are counted, of all kinds together. The same holds for dead ones.
     pub const MOST_OTHERS: usize = 10_000;
-
-    /// How many free jobs are counted of each of so many kinds.
-    #[cfg(feature = "redb")]
-    pub(crate) fn share(kinds: usize) -> usize {
-        Self::MOST_FREE / kinds.max(1)
-    }
 
     /// The counts in the text format of Prometheus, with names that begin with `wheelwork_jobs_store_`. One
     /// process should report them, and not each node.

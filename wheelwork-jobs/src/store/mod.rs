@@ -16,6 +16,7 @@ pub(crate) mod postgres;
 pub(crate) mod redb;
 
 pub use self::glance::Glance;
+pub(crate) use self::glance::Most;
 use crate::group::Members;
 use crate::job::{JobId, NewJob, Progress, State, StoredJob, When};
 use crate::kind::Rate;
@@ -185,11 +186,8 @@ pub(crate) trait Calls: Send + Sync + 'static {
     /// The jobs that a filter selects, the earliest first.
     fn list(&self, filter: &Filter) -> impl Answer<Vec<StoredJob>>;
 
-    /// Counts the jobs of each kind. Reads all of them.
-    fn stats(&self) -> impl Answer<Vec<KindStats>>;
-
-    /// Counts the jobs of each kind up to the limits of a [`Glance`], at a cost that has a limit.
-    fn glance(&self) -> impl Answer<Glance>;
+    /// Counts the jobs of each kind, up to some limits. Reads no more than it counts.
+    fn glance(&self, most: Most) -> impl Answer<Glance>;
 
     /// Some jobs without their payloads, at a cost that has a limit.
     fn peek(&self, peek: &Peek) -> impl Answer<Vec<StoredJob>>;
@@ -645,7 +643,7 @@ impl Peek {
 }
 
 /// The number of jobs of one kind. A kind that is paused may have none.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KindStats {
     /// The kind.

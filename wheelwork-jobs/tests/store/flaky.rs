@@ -6,11 +6,10 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use wheelwork_jobs::store::{
     Beat, Calls, Cancelled, Claim, Claimed, ClaimedLimited, End, Finished, Insert, Insertion,
-    Joined, KindLimits, NodeId, Notice, Removed, Replaced, Started, Store,
+    Joined, KindLimits, Most, NodeId, Notice, Removed, Replaced, Started, Store,
 };
 use wheelwork_jobs::{
-    Filter, Glance, JobId, KindStats, NewJob, Peek, Progress, Reading, StoreError, StoredJob,
-    Timestamp, When,
+    Filter, Glance, JobId, NewJob, Peek, Progress, Reading, StoreError, StoredJob, Timestamp, When,
 };
 
 pub struct Flaky<S> {
@@ -53,8 +52,7 @@ macro_rules! forward_the_rest {
             get(id: JobId) -> Option<StoredJob>;
             find(key: &str) -> Option<StoredJob>;
             list(filter: &Filter) -> Vec<StoredJob>;
-            stats() -> Vec<KindStats>;
-            glance() -> Glance;
+            glance(most: Most) -> Glance;
             peek(peek: &Peek) -> Vec<StoredJob>;
         }
 

@@ -5,8 +5,7 @@ use super::history::PEEK_DONE;
 use super::rows::{self, get};
 use super::{Inner, Parameters};
 use crate::job::{State, StoredJob};
-use crate::store::Glance;
-use crate::store::{KindStats, Peek, Result};
+use crate::store::{Glance, KindStats, Most, Peek, Result};
 use std::collections::BTreeMap;
 
 /// Counts the jobs of the first $1 kinds, up to $2 free ones of all kinds together, $3 claimed ones and $3 dead ones. A
@@ -100,10 +99,10 @@ fn limit(number: usize) -> i64 {
 }
 
 impl Inner {
-    pub(super) async fn glance(&self) -> Result<Glance> {
+    pub(super) async fn glance(&self, most: Most) -> Result<Glance> {
         let mut call = self.reads.call("count jobs").await?;
-        let (most_kinds, most_free) = (limit(Glance::MOST_KINDS), limit(Glance::MOST_FREE));
-        let most = limit(Glance::MOST_OTHERS);
+        let (most_kinds, most_free, most) =
+            (limit(most.kinds), limit(most.free), limit(most.others));
         let found = call.read(GLANCE, &[&most_kinds, &most_free, &most]).await?;
         let first = rows::one(&found)?;
         let mut glance = Glance {

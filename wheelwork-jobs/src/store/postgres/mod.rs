@@ -43,8 +43,8 @@ use self::rows::{get, uuid};
 use self::url::Target;
 use super::{
     Beat, Calls, Cancelled, Claim, Claimed, ClaimedLimited, End, Filter, Finished, Insert,
-    Insertion, Joined, KindLimits, KindStats, NodeId, Notice, Peek, Removed, Replaced, Result,
-    Started, Store, StoreError,
+    Insertion, Joined, KindLimits, Most, NodeId, Notice, Peek, Removed, Replaced, Result, Started,
+    Store, StoreError,
 };
 use crate::host;
 use crate::job::{JobId, NewJob, Progress, State, StoredJob, When};
@@ -503,14 +503,8 @@ impl Calls for Postgres {
         rows.iter().map(rows::stored).collect()
     }
 
-    async fn stats(&self) -> Result<Vec<KindStats>> {
-        let mut call = self.0.reads.call("count jobs").await?;
-        let rows = call.read(sql::STATS, &[]).await?;
-        rows.iter().map(rows::stats).collect()
-    }
-
-    async fn glance(&self) -> Result<Glance> {
-        self.0.glance().await
+    async fn glance(&self, most: Most) -> Result<Glance> {
+        self.0.glance(most).await
     }
 
     async fn peek(&self, peek: &Peek) -> Result<Vec<StoredJob>> {

@@ -827,24 +827,3 @@ SELECT id, kind, key, due, payload, attempts, dead, owner IS NOT NULL, error, pr
 FROM found
 ORDER BY due, id
 LIMIT $3";
-
-pub(crate) const STATS: &str = "
-WITH counted AS (
-    SELECT
-        kind,
-        count(*) FILTER (WHERE owner IS NULL AND NOT dead) AS waiting,
-        count(*) FILTER (WHERE owner IS NULL AND NOT dead AND due < statement_timestamp()) AS overdue,
-        count(*) FILTER (WHERE owner IS NOT NULL) AS claimed,
-        count(*) FILTER (WHERE dead) AS dead,
-        min(due) FILTER (WHERE NOT dead) AS next_due
-    FROM wheelwork_jobs
-    GROUP BY kind
-),
-paused AS (
-    SELECT kind FROM wheelwork_kinds WHERE paused
-)
-SELECT
-    kind, coalesce(waiting, 0), coalesce(overdue, 0), coalesce(claimed, 0), coalesce(dead, 0), next_due,
-    kind IN (SELECT paused.kind FROM paused)
-FROM counted FULL JOIN paused USING (kind)
-ORDER BY kind";

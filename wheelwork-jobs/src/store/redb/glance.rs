@@ -6,18 +6,23 @@ use super::claims::Claims;
 use super::lock;
 use super::tables::{Row, View, priority_of};
 use crate::job::{JobId, State};
-use crate::store::Glance;
+use crate::store::{Glance, Most};
 use crate::time::Timestamp;
 use ::redb::{Error, ReadableTable};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 impl View {
-    pub(super) fn glance(&self, now: Timestamp, claims: &Mutex<Claims>) -> Result<Glance, Error> {
-        let mut kinds = self.kinds(Glance::MOST_KINDS + 1)?;
-        let all_kinds = kinds.len() <= Glance::MOST_KINDS;
-        kinds.truncate(Glance::MOST_KINDS);
-        let share = Glance::share(kinds.len());
+    pub(super) fn glance(
+        &self,
+        most: Most,
+        now: Timestamp,
+        claims: &Mutex<Claims>,
+    ) -> Result<Glance, Error> {
+        let mut kinds = self.kinds(most.kinds.saturating_add(1))?;
+        let all_kinds = kinds.len() <= most.kinds;
+        kinds.truncate(most.kinds);
+        let share = most.free / kinds.len().max(1);
         let (mut counted, mut all_claimed) = (BTreeMap::new(), true);
         let mut most_waiting = share as u64;
         for kind in kinds {
@@ -28,9 +33,9 @@ impl View {
             }
             counted.insert(kind, stats);
         }
-        let all_dead = self.count_dead(&mut counted)?;
-        for kind in self.paused()?.into_iter().take(Glance::MOST_KINDS) {
-            counted.entry(kind.clone()).or_insert_with(|| none_of(&kind)).paused = true;
+        let all_dead = self.count_dead(most.others, &mut counted)?;
+        for kind in self.paused()?.into_iter().take(most.kinds) {
+            of(&kind, &mut counted).paused = true;
         }
         Ok(Glance {
             kinds: counted.into_values().collect(),
@@ -50,7 +55,7 @@ impl View {
         now: Timestamp,
         claims: &Mutex<Claims>,
     ) -> Result<(KindStats, bool), Error> {
-        let mut stats = none_of(kind);
+        let mut stats = KindStats { kind: kind.to_owned(), ..KindStats::default() };
         for place in self.due.range((kind, 0, 0)..=(kind, u64::MAX, u128::MAX))? {
             if stats.waiting + stats.claimed == most as u64 {
                 return Ok((stats, false));
@@ -74,20 +79,18 @@ impl View {
     }
 
     /// Counts the last dead jobs. True if these are all.
-    fn count_dead(&self, counted: &mut BTreeMap<String, KindStats>) -> Result<bool, Error> {
+    fn count_dead(
+        &self,
+        most: usize,
+        counted: &mut BTreeMap<String, KindStats>,
+    ) -> Result<bool, Error> {
         for (number, entry) in self.dead.iter()?.rev().enumerate() {
-            if number == Glance::MOST_OTHERS {
+            if number == most {
                 return Ok(false);
             }
             let Some(fields) = self.jobs.get(entry?.0.value())? else { continue };
             let (_, _, _, kind, ..) = fields.value();
-            match counted.get_mut(kind) {
-                Some(stats) => stats.dead += 1,
-                None => {
-                    let stats = KindStats { dead: 1, ..none_of(kind) };
-                    counted.insert(kind.to_owned(), stats);
-                }
-            }
+            of(kind, counted).dead += 1;
         }
         Ok(true)
     }
@@ -149,7 +152,7 @@ impl View {
     }
 }
 
-fn none_of(kind: &str) -> KindStats {
-    let kind = kind.to_owned();
-    KindStats { kind, waiting: 0, overdue: 0, claimed: 0, dead: 0, paused: false, next_due: None }
+fn of<'a>(kind: &str, counted: &'a mut BTreeMap<String, KindStats>) -> &'a mut KindStats {
+    let new = || KindStats { kind: kind.to_owned(), ..KindStats::default() };
+    counted.entry(kind.to_owned()).or_insert_with(new)
 }

@@ -32,8 +32,8 @@ use self::turn::Turns;
 use self::writer::Writer;
 use super::{
     Beat, Calls, Cancelled, Claim, Claimed, ClaimedLimited, End, Filter, Finished, Insert,
-    Inserted, Insertion, Joined, Kept, KindLimits, KindStats, NodeId, Notice, Outcome, Peek,
-    Removed, Replaced, Result, Started, Store, StoreError, Transact,
+    Inserted, Insertion, Joined, Kept, KindLimits, Most, NodeId, Notice, Outcome, Peek, Removed,
+    Replaced, Result, Started, Store, StoreError, Transact,
 };
 use crate::job::{JobId, NewJob, Progress, State, StoredJob, When};
 use crate::lock::lock;
@@ -41,7 +41,7 @@ use crate::store::Glance;
 use crate::time::{Reading, Timestamp};
 use ::redb::backends::InMemoryBackend;
 use ::redb::{Database, ReadTransaction, ReadableDatabase};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -677,27 +677,9 @@ impl Calls for Redb {
         .await
     }
 
-    async fn stats(&self) -> Result<Vec<KindStats>> {
+    async fn glance(&self, most: Most) -> Result<Glance> {
         let clock = self.0.clock.clone();
-        self.read("count jobs", move |view, claims| {
-            let now = clock.now();
-            let mut kinds = BTreeMap::new();
-            view.for_each(|id, row| {
-                let claims = lock(claims);
-                let waits = claims.groups.waits(id);
-                count(&mut kinds, stored(id, row, &claims), waits, now.into());
-            })?;
-            for kind in view.paused()? {
-                kinds.entry(kind.clone()).or_insert_with(|| none(kind)).paused = true;
-            }
-            Ok(kinds.into_values().collect())
-        })
-        .await
-    }
-
-    async fn glance(&self) -> Result<Glance> {
-        let clock = self.0.clock.clone();
-        self.read("count jobs", move |view, claims| view.glance(clock.now(), claims)).await
+        self.read("count jobs", move |view, claims| view.glance(most, clock.now(), claims)).await
     }
 
     async fn peek(&self, peek: &Peek) -> Result<Vec<StoredJob>> {
@@ -853,31 +835,6 @@ fn stored(id: JobId, row: Row, claims: &Claims) -> StoredJob {
         result: None,
         progress: None,
     }
-}
-
-fn none(kind: String) -> KindStats {
-    KindStats { kind, waiting: 0, overdue: 0, claimed: 0, dead: 0, paused: false, next_due: None }
-}
-
-/// Counts a job. One that waits for members of a group is not overdue.
-fn count(kinds: &mut BTreeMap<String, KindStats>, job: StoredJob, waits: bool, now: SystemTime) {
-    let stats = kinds.entry(job.kind.clone()).or_insert_with(|| none(job.kind));
-    match job.state {
-        State::Waiting => stats.waiting += 1,
-        State::Claimed => stats.claimed += 1,
-        State::Dead => {
-            stats.dead += 1;
-            return;
-        }
-        State::Done => return, // is not among these
-    }
-    if waits {
-        return;
-    }
-    if job.state == State::Waiting && job.due < now {
-        stats.overdue += 1;
-    }
-    stats.next_due = Some(stats.next_due.map_or(job.due, |first| first.min(job.due)));
 }
 
 impl std::fmt::Debug for Redb {

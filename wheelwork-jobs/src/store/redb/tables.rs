@@ -655,13 +655,4 @@ impl View {
         }
         Ok(kinds)
     }
-
-    pub(super) fn for_each(&self, mut visit: impl FnMut(JobId, Row)) -> Result<(), Error> {
-        for entry in self.jobs.iter()? {
-            let (id, fields) = entry?;
-            let priority = priority_of(&self.priorities, id.value())?;
-            visit(JobId::from_u128(id.value()), from_fields(fields.value(), priority));
-        }
-        Ok(())
-    }
 }
