@@ -2,7 +2,8 @@
 //!
 //! Each row of `DONE` has one in `DONE_AT` and one in `UNTIL`.
 
-use super::super::{Kept, Peek};
+use super::super::Kept;
+use super::tables::{Row, from_fields};
 use crate::job::{JobId, State, StoredJob};
 use crate::time::Timestamp;
 use ::redb::{
@@ -20,15 +21,6 @@ type Place = (u64, u128);
 const DONE: TableDefinition<u128, Fields> = TableDefinition::new("wheelwork_done");
 const DONE_AT: TableDefinition<Place, ()> = TableDefinition::new("wheelwork_done_at");
 const UNTIL: TableDefinition<Place, ()> = TableDefinition::new("wheelwork_done_until");
-
-/// A job that is done.
-pub(super) struct Ended<'a> {
-    pub(super) due: Timestamp,
-    pub(super) attempts: u32,
-    pub(super) kind: &'a str,
-    pub(super) key: Option<&'a str>,
-    pub(super) payload: &'a str,
-}
 
 /// The tables in a transaction that writes.
 pub(super) struct Done<'t> {
@@ -50,16 +42,16 @@ impl<'t> Done<'t> {
     pub(super) fn keep(
         &mut self,
         id: JobId,
-        job: &Ended<'_>,
+        job: &Row,
         now: Timestamp,
         kept: &Kept,
     ) -> Result<(), Error> {
         let number = id.as_u128();
         self.remove(number)?;
         let (done, until) = (now.as_micros(), now.after(kept.lasts).as_micros());
-        let Ended { due, attempts, kind, key, payload } = *job;
-        let (due, result) = (due.as_micros(), kept.result.as_deref());
-        let fields = (done, until, due, attempts, kind, key, payload, result);
+        let Row { due, attempts, kind, key, payload, .. } = job;
+        let (due, key, result) = (due.as_micros(), key.as_deref(), kept.result.as_deref());
+        let fields = (done, until, due, *attempts, &**kind, key, &**payload, result);
         self.done.insert(number, fields)?;
         self.done_at.insert((done, number), ())?;
         self.until.insert((until, number), ())?;
@@ -80,19 +72,13 @@ impl<'t> Done<'t> {
 
     /// Deletes those that were kept until a time, at most so many. Returns how many that were.
     pub(super) fn forget(&mut self, now: Timestamp, most: usize) -> Result<usize, Error> {
-        let mut old = Vec::new();
-        for place in self.until.range(..(now.as_micros(), 0))?.take(most) {
-            old.push(place?.0.value().1);
-        }
+        let old = before(&self.until, now, most)?;
         self.remove_all(&old)
     }
 
     /// Deletes those that were done before a time, at most so many. Returns how many that were.
     pub(super) fn prune(&mut self, before: Timestamp, most: usize) -> Result<usize, Error> {
-        let mut old = Vec::new();
-        for place in self.done_at.range(..(before.as_micros(), 0))?.take(most) {
-            old.push(place?.0.value().1);
-        }
+        let old = self::before(&self.done_at, before, most)?;
         self.remove_all(&old)
     }
 
@@ -104,10 +90,15 @@ impl<'t> Done<'t> {
     }
 }
 
+fn before(places: &Table<'_, Place, ()>, time: Timestamp, most: usize) -> Result<Vec<u128>, Error> {
+    let before = places.range(..(time.as_micros(), 0))?.take(most);
+    before.map(|place| Ok(place?.0.value().1)).collect()
+}
+
 /// The tables in a snapshot.
 pub(super) struct DoneView {
     done: ReadOnlyTable<u128, Fields>,
-    done_at: ReadOnlyTable<Place, ()>,
+    pub(super) done_at: ReadOnlyTable<Place, ()>,
 }
 
 impl DoneView {
@@ -115,56 +106,16 @@ impl DoneView {
         Ok(Self { done: transaction.open_table(DONE)?, done_at: transaction.open_table(DONE_AT)? })
     }
 
-    pub(super) fn get(&self, id: JobId) -> Result<Option<StoredJob>, Error> {
-        let Some(fields) = self.done.get(id.as_u128())? else { return Ok(None) };
+    /// One of them. Without its payload and its result, which may be large, unless it is wanted `whole`.
+    pub(super) fn get(&self, id: u128, whole: bool) -> Result<Option<StoredJob>, Error> {
+        let Some(fields) = self.done.get(id)? else { return Ok(None) };
         let (done, _, due, attempts, kind, key, payload, result) = fields.value();
+        let payload = if whole { payload } else { "" };
+        let row = from_fields((due, attempts, false, kind, key, payload, None), 0);
         Ok(Some(StoredJob {
-            payload: payload.to_owned(),
-            result: result.map(str::to_owned),
-            ..without_payload(id, (done, due, attempts, kind, key))
+            done: Some(Timestamp::from_micros(done).into()),
+            result: result.filter(|_| whole).map(str::to_owned),
+            ..row.into_job(JobId::from_u128(id), State::Done)
         }))
-    }
-
-    /// Those that were done last, without their payloads and results.
-    pub(super) fn peek(&self, peek: &Peek) -> Result<Vec<StoredJob>, Error> {
-        let (mut found, mut skip) = (Vec::new(), peek.skip);
-        for place in self.done_at.iter()?.rev().take(Peek::MOST_READ) {
-            let id = place?.0.value().1;
-            let Some(fields) = self.done.get(id)? else { continue };
-            let (done, _, due, attempts, kind, key, ..) = fields.value();
-            if peek.kind.as_ref().is_some_and(|wanted| wanted != kind) {
-                continue;
-            }
-            if skip > 0 {
-                skip -= 1;
-                continue;
-            }
-            if found.len() == peek.most {
-                break;
-            }
-            let id = JobId::from_u128(id);
-            found.push(without_payload(id, (done, due, attempts, kind, key)));
-        }
-        Ok(found)
-    }
-}
-
-fn without_payload(
-    id: JobId,
-    (done, due, attempts, kind, key): (u64, u64, u32, &str, Option<&str>),
-) -> StoredJob {
-    StoredJob {
-        id,
-        kind: kind.to_owned(),
-        key: key.map(str::to_owned),
-        due: Timestamp::from_micros(due).into(),
-        payload: String::new(),
-        priority: 0,
-        attempts,
-        state: State::Done,
-        error: None,
-        done: Some(Timestamp::from_micros(done).into()),
-        result: None,
-        progress: None,
     }
 }

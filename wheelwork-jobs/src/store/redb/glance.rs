@@ -3,9 +3,9 @@
 
 use super::super::{KindStats, Peek};
 use super::claims::Claims;
-use super::lock;
 use super::tables::{Row, View, priority_of};
-use crate::job::{JobId, State};
+use super::{lock, stored};
+use crate::job::{JobId, State, StoredJob};
 use crate::store::{Glance, Most};
 use crate::time::Timestamp;
 use ::redb::{Error, ReadableTable};
@@ -99,57 +99,55 @@ impl View {
         &self,
         peek: &Peek,
         claims: &Mutex<Claims>,
-    ) -> Result<Vec<(JobId, Row)>, Error> {
-        let mut found = Vec::new();
-        if peek.state == State::Dead {
-            let last = self.dead.iter()?.rev().take(Peek::MOST_READ);
-            let mut skip = peek.skip;
-            for entry in last {
-                let id = entry?.0.value();
-                let Some(fields) = self.jobs.get(id)? else { continue };
-                let (_, _, _, kind, ..) = fields.value();
-                if peek.kind.as_ref().is_some_and(|wanted| wanted != kind) {
-                    continue;
-                }
-                if skip > 0 {
-                    skip -= 1;
-                    continue;
-                }
-                if found.len() == peek.most {
-                    break;
-                }
-                let priority = priority_of(&self.priorities, id)?;
-                let row = Row::without_payload(fields.value(), priority);
-                found.push((JobId::from_u128(id), row));
+    ) -> Result<Vec<StoredJob>, Error> {
+        let read = |id: u128| -> Result<Option<StoredJob>, Error> {
+            let Some(fields) = self.jobs.get(id)? else { return Ok(None) };
+            let row = Row::without_payload(fields.value(), priority_of(&self.priorities, id)?);
+            Ok(Some(stored(JobId::from_u128(id), row, &lock(claims))))
+        };
+        match peek.state {
+            State::Dead => {
+                let last = self.dead.iter()?.rev();
+                select(peek, last.map(|entry| Ok(entry?.0.value())), read)
             }
-            return Ok(found);
+            State::Done => {
+                let last = self.done.done_at.iter()?.rev();
+                select(peek, last.map(|place| Ok(place?.0.value().1)), |id| {
+                    self.done.get(id, false)
+                })
+            }
+            State::Waiting => {
+                let kind = peek.kind.as_deref().unwrap_or_default();
+                let first = self.due.range((kind, 0, 0)..=(kind, u64::MAX, u128::MAX))?;
+                select(peek, first.map(|place| Ok(place?.0.value().2)), read)
+            }
+            State::Claimed => Ok(Vec::new()),
         }
-        if peek.state != State::Waiting {
-            return Ok(found);
-        }
-        let kind = peek.kind.as_deref().unwrap_or_default();
-        let mut free = 0;
-        let places = self.due.range((kind, 0, 0)..=(kind, u64::MAX, u128::MAX))?;
-        for place in places.take(Peek::MOST_READ) {
-            let (_, _, id) = place?.0.value();
-            if lock(claims).is_claimed(JobId::from_u128(id)) {
-                continue;
-            }
-            free += 1;
-            if free <= peek.skip {
-                continue;
-            }
-            if found.len() == peek.most {
-                break;
-            }
-            if let Some(fields) = self.jobs.get(id)? {
-                let priority = priority_of(&self.priorities, id)?;
-                let row = Row::without_payload(fields.value(), priority);
-                found.push((JobId::from_u128(id), row));
-            }
-        }
-        Ok(found)
     }
+}
+
+/// Those of the first jobs that are selected.
+fn select(
+    peek: &Peek,
+    ids: impl Iterator<Item = Result<u128, Error>>,
+    read: impl Fn(u128) -> Result<Option<StoredJob>, Error>,
+) -> Result<Vec<StoredJob>, Error> {
+    let (mut found, mut skip) = (Vec::new(), peek.skip);
+    for id in ids.take(Peek::MOST_READ) {
+        let Some(job) = read(id?)? else { continue };
+        if job.state != peek.state || peek.kind.as_ref().is_some_and(|kind| *kind != job.kind) {
+            continue;
+        }
+        if skip > 0 {
+            skip -= 1;
+            continue;
+        }
+        if found.len() == peek.most {
+            break;
+        }
+        found.push(job);
+    }
+    Ok(found)
 }
 
 fn of<'a>(kind: &str, counted: &'a mut BTreeMap<String, KindStats>) -> &'a mut KindStats {

@@ -650,7 +650,7 @@ impl Calls for Redb {
     async fn get(&self, id: JobId) -> Result<Option<StoredJob>> {
         let progress = self.0.progress.clone();
         self.read("read a job", move |view, claims| {
-            let Some(row) = view.row(id)? else { return view.done.get(id) };
+            let Some(row) = view.row(id)? else { return view.done.get(id.as_u128(), true) };
             let claims = lock(claims);
             let mut job = stored(id, row, &claims);
             job.progress = claims.of(id).and_then(|claim| lock(&progress).get(&claim).cloned());
@@ -684,15 +684,7 @@ impl Calls for Redb {
 
     async fn peek(&self, peek: &Peek) -> Result<Vec<StoredJob>> {
         let peek = peek.clone();
-        self.read("list jobs", move |view, claims| {
-            if peek.state == State::Done {
-                return view.done.peek(&peek);
-            }
-            let found = view.peek(&peek, claims)?.into_iter();
-            let claims = lock(claims);
-            Ok(found.map(|(id, row)| stored(id, row, &claims)).collect())
-        })
-        .await
+        self.read("list jobs", move |view, claims| view.peek(&peek, claims)).await
     }
 
     async fn listen(&self, notices: UnboundedSender<Notice>) {
@@ -820,21 +812,7 @@ fn stored(id: JobId, row: Row, claims: &Claims) -> StoredJob {
         () if claims.is_claimed(id) => State::Claimed,
         () => State::Waiting,
     };
-    let Row { due, attempts, kind, key, payload, priority, error, .. } = row;
-    StoredJob {
-        id,
-        kind,
-        key,
-        due: due.into(),
-        payload,
-        priority,
-        attempts,
-        state,
-        error,
-        done: None,
-        result: None,
-        progress: None,
-    }
+    row.into_job(id, state)
 }
 
 impl std::fmt::Debug for Redb {

@@ -9,12 +9,12 @@
 
 use super::super::{Filter, Insertion, Kept};
 use super::claims::Claims;
-use super::done::{Done, DoneView, Ended};
-use crate::job::{JobId, NewJob};
+use super::done::{Done, DoneView};
+use crate::job::{JobId, NewJob, State, StoredJob};
 use crate::time::Timestamp;
 use ::redb::{
     Database, Error, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable, Table,
-    TableDefinition, TableError, WriteTransaction,
+    TableDefinition, TableError, Value, WriteTransaction,
 };
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -23,6 +23,8 @@ use std::sync::Arc;
 /// Due, attempts, dead, kind, key, payload, error.
 type Fields =
     (u64, u32, bool, &'static str, Option<&'static str>, &'static str, Option<&'static str>);
+/// The same as it is read.
+type Stored<'a> = <Fields as Value>::SelfType<'a>;
 /// Kind, due, id.
 type Place = (&'static str, u64, u128);
 
@@ -85,31 +87,34 @@ pub(super) fn priority_of(
 impl Row {
     /// The same without the payload, which may be large.
     pub(super) fn without_payload(
-        (due, attempts, dead, kind, key, _, error): (
-            u64,
-            u32,
-            bool,
-            &str,
-            Option<&str>,
-            &str,
-            Option<&str>,
-        ),
+        (due, attempts, dead, kind, key, _, error): Stored<'_>,
         priority: u8,
     ) -> Self {
         from_fields((due, attempts, dead, kind, key, "", error), priority)
     }
+
+    /// What others see of the job.
+    pub(super) fn into_job(self, id: JobId, state: State) -> StoredJob {
+        let Self { due, attempts, kind, key, payload, priority, error, .. } = self;
+        StoredJob {
+            id,
+            kind,
+            key,
+            due: due.into(),
+            payload,
+            priority,
+            attempts,
+            state,
+            error,
+            done: None,
+            result: None,
+            progress: None,
+        }
+    }
 }
 
-fn from_fields(
-    (due, attempts, dead, kind, key, payload, error): (
-        u64,
-        u32,
-        bool,
-        &str,
-        Option<&str>,
-        &str,
-        Option<&str>,
-    ),
+pub(super) fn from_fields(
+    (due, attempts, dead, kind, key, payload, error): Stored<'_>,
     priority: u8,
 ) -> Row {
     Row {
@@ -322,10 +327,7 @@ impl<'t> Tables<'t> {
     /// Moves a job to those that are done.
     pub(super) fn keep(&mut self, id: JobId, now: Timestamp, kept: &Kept) -> Result<bool, Error> {
         let Some(row) = self.remove(id)? else { return Ok(false) };
-        let Row { due, attempts, kind, key, payload, .. } = &row;
-        let (due, attempts, key) = (*due, *attempts, key.as_deref());
-        let job = Ended { due, attempts, kind, key, payload };
-        self.done.keep(id, &job, now, kept)?;
+        self.done.keep(id, &row, now, kept)?;
         Ok(true)
     }
 
