@@ -1,15 +1,12 @@
 //! The clock of the store: the system's, or one that a test moves.
 
-use super::super::Notice;
 use super::lock;
 use crate::time::{Reading, Timestamp};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Instant, SystemTime};
-use tokio::sync::mpsc::UnboundedSender;
 
-/// Clones share the clock.
-#[derive(Clone, Default)]
-pub(super) struct Clock(Arc<OnceLock<Mutex<Timestamp>>>);
+#[derive(Default)]
+pub(super) struct Clock(OnceLock<Mutex<Timestamp>>);
 
 impl Clock {
     pub(super) fn now(&self) -> Timestamp {
@@ -31,11 +28,5 @@ impl Clock {
 
     pub(super) fn stands_still(&self) -> bool {
         self.0.get().is_some()
-    }
-
-    /// Moves a clock that stands still, and tells the nodes.
-    pub(super) fn set(&self, to: Timestamp, listeners: &Mutex<Vec<UnboundedSender<Notice>>>) {
-        self.stand_still(to);
-        super::Redb::tell(listeners, Notice::Clock);
     }
 }

@@ -2,23 +2,17 @@
 //! are locked for one job at a time, so that the thread that writes goes on meanwhile.
 
 use super::super::{KindStats, Peek};
-use super::claims::Claims;
 use super::tables::{Row, View, priority_of};
-use super::{lock, stored};
+use super::{Shared, stored};
 use crate::job::{JobId, State, StoredJob};
 use crate::store::{Glance, Most};
 use crate::time::Timestamp;
 use ::redb::{Error, ReadableTable};
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 impl View {
-    pub(super) fn glance(
-        &self,
-        most: Most,
-        now: Timestamp,
-        claims: &Mutex<Claims>,
-    ) -> Result<Glance, Error> {
+    pub(super) fn glance(&self, most: Most, shared: &Shared) -> Result<Glance, Error> {
+        let now = shared.clock.now();
         let mut kinds = self.kinds(most.kinds.saturating_add(1))?;
         let all_kinds = kinds.len() <= most.kinds;
         kinds.truncate(most.kinds);
@@ -26,7 +20,7 @@ impl View {
         let (mut counted, mut all_claimed) = (BTreeMap::new(), true);
         let mut most_waiting = share as u64;
         for kind in kinds {
-            let (stats, is_all) = self.count(&kind, share, now, claims)?;
+            let (stats, is_all) = self.count(&kind, share, now, shared)?;
             if !is_all {
                 all_claimed = false;
                 most_waiting = most_waiting.min(stats.waiting);
@@ -53,7 +47,7 @@ impl View {
         kind: &str,
         most: usize,
         now: Timestamp,
-        claims: &Mutex<Claims>,
+        shared: &Shared,
     ) -> Result<(KindStats, bool), Error> {
         let mut stats = KindStats { kind: kind.to_owned(), ..KindStats::default() };
         for place in self.due.range((kind, 0, 0)..=(kind, u64::MAX, u128::MAX))? {
@@ -62,7 +56,7 @@ impl View {
             }
             let (_, due, id) = place?.0.value();
             let (due, id) = (Timestamp::from_micros(due), JobId::from_u128(id));
-            let claims = lock(claims);
+            let claims = shared.claims();
             if claims.groups.waits(id) {
                 stats.waiting += 1;
                 continue;
@@ -95,15 +89,11 @@ impl View {
         Ok(true)
     }
 
-    pub(super) fn peek(
-        &self,
-        peek: &Peek,
-        claims: &Mutex<Claims>,
-    ) -> Result<Vec<StoredJob>, Error> {
+    pub(super) fn peek(&self, peek: &Peek, shared: &Shared) -> Result<Vec<StoredJob>, Error> {
         let read = |id: u128| -> Result<Option<StoredJob>, Error> {
             let Some(fields) = self.jobs.get(id)? else { return Ok(None) };
             let row = Row::without_payload(fields.value(), priority_of(&self.priorities, id)?);
-            Ok(Some(stored(JobId::from_u128(id), row, &lock(claims))))
+            Ok(Some(stored(JobId::from_u128(id), row, &shared.claims())))
         };
         match peek.state {
             State::Dead => {

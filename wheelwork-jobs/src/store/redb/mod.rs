@@ -43,7 +43,7 @@ use ::redb::backends::InMemoryBackend;
 use ::redb::{Database, ReadTransaction, ReadableDatabase};
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -68,13 +68,29 @@ pub struct Redb(Arc<Inner>);
 
 struct Inner {
     database: Arc<Database>,
-    clock: Clock,
+    shared: Arc<Shared>,
     turns: Turns,
     writer: Writer,
-    claims: Arc<Mutex<Claims>>,
-    listeners: Arc<Mutex<Vec<UnboundedSender<Notice>>>>,
     /// What runs have reported, in memory alone: a process that ends has no runs.
     progress: Arc<Mutex<HashMap<Claim, Progress>>>,
+}
+
+/// What the thread that writes shares with the others.
+#[derive(Default)]
+struct Shared {
+    clock: Clock,
+    claims: Mutex<Claims>,
+    listeners: Mutex<Vec<UnboundedSender<Notice>>>,
+}
+
+impl Shared {
+    fn claims(&self) -> MutexGuard<'_, Claims> {
+        lock(&self.claims)
+    }
+
+    fn tell(&self, notice: Notice) {
+        lock(&self.listeners).retain(|listener| listener.send(notice).is_ok());
+    }
 }
 
 impl Redb {
@@ -98,13 +114,10 @@ impl Redb {
     ///
     /// If the thread that writes cannot start.
     pub fn with(database: Arc<Database>) -> Result<Self, StoreError> {
-        let claims = Arc::new(Mutex::new(Claims::default()));
-        let turns = Turns::new(Self::LIMIT);
-        let writer = Writer::start(database.clone(), claims.clone(), turns.clone())
+        let (shared, turns) = (Arc::<Shared>::default(), Turns::new(Self::LIMIT));
+        let writer = Writer::start(database.clone(), shared.clone(), turns.clone())
             .map_err(|error| StoreError::new("start its thread", error))?;
-        let (clock, listeners) = (Clock::default(), Arc::default());
-        let progress = Arc::default();
-        Ok(Self(Arc::new(Inner { database, clock, turns, writer, claims, listeners, progress })))
+        Ok(Self(Arc::new(Inner { database, shared, turns, writer, progress: Arc::default() })))
     }
 
     /// Keeps jobs in memory: for tests. They are gone with the last clone.
@@ -122,18 +135,19 @@ impl Redb {
     /// for tests. Call it before the store is used. Holds for all clones. Limits of handlers and of calls, and
     /// the liveness, go by the real time.
     pub fn on_test_clock(self, start: SystemTime) -> Self {
-        self.0.clock.stand_still(start.into());
+        self.0.shared.clock.stand_still(start.into());
         self
     }
 
     /// What the clock of the store shows, to a microsecond.
     pub fn now(&self) -> SystemTime {
-        self.0.clock.now().into()
+        self.0.shared.clock.now().into()
     }
 
-    /// Moves a clock that stands still.
+    /// Moves a clock that stands still, and tells the nodes.
     pub(crate) fn set_clock(&self, to: Timestamp) {
-        self.0.clock.set(to, &self.0.listeners);
+        self.0.shared.clock.stand_still(to);
+        self.0.shared.tell(Notice::Clock);
     }
 
     /// The default limit for the wait for a write transaction.
@@ -192,8 +206,8 @@ impl Redb {
 
     /// The first job that is not dead, and waits for no member of a group.
     pub(crate) async fn first(&self) -> Result<Option<StoredJob>> {
-        self.read("find the next job", |view, claims| {
-            let claims = lock(claims);
+        self.read("find the next job", |view, shared| {
+            let claims = shared.claims();
             Ok(view.first(&claims)?.map(|(id, row)| stored(id, row, &claims)))
         })
         .await
@@ -203,7 +217,7 @@ impl Redb {
     async fn write<T: Send + 'static>(
         &self,
         action: &'static str,
-        change: impl FnOnce(&mut Tables<'_>, &mut Claims) -> Result<T, ::redb::Error> + Send + 'static,
+        change: impl FnOnce(&mut Writing<'_, '_>) -> Result<T, ::redb::Error> + Send + 'static,
     ) -> Result<T> {
         self.0.writer.write(action, change).await
     }
@@ -212,14 +226,10 @@ impl Redb {
     async fn read<T: Send + 'static>(
         &self,
         action: &'static str,
-        look: impl FnOnce(&View, &Mutex<Claims>) -> Result<T, ::redb::Error> + Send + 'static,
+        look: impl FnOnce(&View, &Shared) -> Result<T, ::redb::Error> + Send + 'static,
     ) -> Result<T> {
-        let Inner { database, claims, .. } = &*self.0;
-        let (database, claims) = (database.clone(), claims.clone());
-        let looked = tokio::task::spawn_blocking(move || {
-            let view = View::open(&database)?;
-            look(&view, &claims)
-        });
+        let (database, shared) = (self.0.database.clone(), self.0.shared.clone());
+        let looked = tokio::task::spawn_blocking(move || look(&View::open(&database)?, &shared));
         match looked.await {
             Ok(result) => result.map_err(|error| StoreError::new(action, error)),
             Err(error) => Err(StoreError::new(action, error)),
@@ -232,53 +242,39 @@ impl Redb {
         window: Duration,
         job: &NewJob,
     ) -> Result<Option<Insertion>, ::redb::Error> {
-        let now = self.0.clock.now();
-        let due = due_of(job.when, now);
-        if let Some(refused) = Tables::open(transaction)?.insert(job, due, now)? {
-            return Ok(Some(refused));
-        }
-        lock(&self.0.claims).freed(&job.kind, due, job.id);
-        if due <= now.after(window) {
+        let shared = &*self.0.shared;
+        let (mut tables, mut claims) = (Tables::open(transaction)?, shared.claims());
+        let mut writing = Writing::new(&mut tables, &mut claims, shared);
+        Ok(match writing.insert(job, window, None)? {
             // A look writes, so it waits for the end of the transaction.
-            Self::tell(&self.0.listeners, Notice::Look);
-        }
-        Ok(None)
+            Insertion::Stored(_) => None,
+            refused => Some(refused),
+        })
     }
 
     fn complete_now(
         &self,
         transaction: &RedbTransaction,
         claim: Claim,
+        next: Option<Timestamp>,
         kept: Option<&Kept>,
     ) -> Result<bool, ::redb::Error> {
-        if !lock(&self.0.claims).holds(claim) {
+        let mut claims = self.0.shared.claims();
+        if !claims.holds(claim) {
             return Ok(false);
         }
         let mut tables = Tables::open(transaction)?;
-        match kept {
-            Some(kept) => tables.keep(claim.id, self.0.clock.now(), kept),
-            None => Ok(tables.remove(claim.id)?.is_some()),
+        match (next, kept) {
+            (Some(due), _) => {
+                let Some(row) = tables.row(claim.id)? else { return Ok(false) };
+                tables.replace(claim.id, &Row { due, attempts: 0, error: None, ..row })?;
+                // The nodes are told at the end of the run, which frees the claim.
+                claims.moves(claim, due);
+                Ok(true)
+            }
+            (None, Some(kept)) => tables.keep(claim.id, self.0.shared.clock.now(), kept),
+            (None, None) => Ok(tables.remove(claim.id)?.is_some()),
         }
-    }
-
-    fn repeat_now(
-        &self,
-        transaction: &RedbTransaction,
-        claim: Claim,
-        due: Timestamp,
-    ) -> Result<bool, ::redb::Error> {
-        if !lock(&self.0.claims).holds(claim) {
-            return Ok(false);
-        }
-        let mut tables = Tables::open(transaction)?;
-        let Some(row) = tables.row(claim.id)? else { return Ok(false) };
-        tables.replace(claim.id, &Row { due, attempts: 0, error: None, ..row })?;
-        lock(&self.0.claims).moves(claim, due);
-        Ok(true)
-    }
-
-    fn tell(listeners: &Mutex<Vec<UnboundedSender<Notice>>>, notice: Notice) {
-        lock(listeners).retain(|listener| listener.send(notice).is_ok());
     }
 }
 
@@ -308,11 +304,7 @@ impl Transact<Redb> for &RedbTransaction {
         next: Option<Timestamp>,
         kept: Option<Kept>,
     ) -> Result<bool> {
-        let completed = match next {
-            // The nodes are told at the end of the run, which frees the claim.
-            Some(due) => store.repeat_now(self, claim, due),
-            None => store.complete_now(self, claim, kept.as_ref()),
-        };
+        let completed = store.complete_now(self, claim, next, kept.as_ref());
         completed.map_err(|error| StoreError::new("complete a job", error))
     }
 }
@@ -326,17 +318,17 @@ impl Store for Redb {
     }
 
     async fn prepare(&self) -> Result<()> {
-        self.write("create its tables", |tables, _| tables.migrate()).await
+        self.write("create its tables", |at| at.tables.migrate()).await
     }
 
     async fn clock(&self) -> Result<Reading> {
-        Ok(self.0.clock.reading())
+        Ok(self.0.shared.clock.reading())
     }
 }
 
 impl Calls for Redb {
     fn stands_still(&self) -> bool {
-        self.0.clock.stands_still()
+        self.0.shared.clock.stands_still()
     }
 
     async fn join(
@@ -345,32 +337,32 @@ impl Calls for Redb {
         keep: &[Claim],
         liveness: Duration,
     ) -> Result<Joined> {
-        let (node, kept) = lock(&self.0.claims).join(old, keep, liveness);
-        Ok(Joined { node, kept, clock: self.0.clock.reading() })
+        let (node, kept) = self.0.shared.claims().join(old, keep, liveness);
+        Ok(Joined { node, kept, clock: self.0.shared.clock.reading() })
     }
 
     async fn leave(&self, node: NodeId) -> Result<()> {
-        lock(&self.0.claims).leave(node);
-        Self::tell(&self.0.listeners, Notice::Look);
+        self.0.shared.claims().leave(node);
+        self.0.shared.tell(Notice::Look);
         Ok(())
     }
 
     async fn beat(&self, node: NodeId, liveness: Duration, kinds: &[Arc<str>]) -> Result<Beat> {
-        let revoked = lock(&self.0.claims).beat(node, liveness);
+        let revoked = self.0.shared.claims().beat(node, liveness);
         let (alive, revoked) = (revoked.is_some(), revoked.unwrap_or_default());
-        let (kinds, now) = (kinds.to_vec(), self.0.clock.now());
-        let looked = self.read("look around", move |view, claims| {
-            let claims = lock(claims);
+        let kinds = kinds.to_vec();
+        let looked = self.read("look around", move |view, shared| {
+            let claims = shared.claims();
             let mut first = None;
             let mut paused = view.paused()?;
             paused.retain(|paused| kinds.iter().any(|kind| **kind == **paused));
             for kind in kinds.iter().filter(|kind| !paused.iter().any(|p| **p == ***kind)) {
                 first = first.into_iter().chain(view.first_free(kind, &claims)?).min();
             }
-            Ok((first, paused, view.has_marks_over(now)?))
+            Ok((first, paused, view.has_marks_over(shared.clock.now())?))
         });
         let (next_due, paused, marks_over) = looked.await?;
-        let clock = self.0.clock.reading();
+        let clock = self.0.shared.clock.reading();
         Ok(Beat { alive, clock, next_lapse: None, next_due, paused, revoked, marks_over })
     }
 
@@ -385,31 +377,10 @@ impl Calls for Redb {
         jobs: &[Insert],
     ) -> Result<Vec<Insertion>> {
         let jobs = jobs.to_vec();
-        let (clock, listeners) = (self.0.clock.clone(), self.0.listeners.clone());
-        self.write("store jobs", move |tables, claims| {
-            let now = clock.now();
-            let mut free_within_window = false;
-            let mut answers = Vec::with_capacity(jobs.len());
-            for Insert { job, claim } in &jobs {
-                let due = due_of(job.when, now);
-                if let Some(refused) = tables.insert(job, due, now)? {
-                    answers.push(refused);
-                    continue;
-                }
-                let near = due <= now.after(window);
-                let may_claim = *claim && near && !tables.is_paused(&job.kind)?;
-                let node = node.filter(|_| may_claim);
-                let claimed = node.and_then(|node| claims.claim(node, job.id));
-                if claimed.is_none() {
-                    claims.freed(&job.kind, due, job.id);
-                    free_within_window |= near;
-                }
-                answers.push(Insertion::Stored(Inserted { due, claimed }));
-            }
-            if free_within_window {
-                Self::tell(&listeners, Notice::Look); // a look waits for this commit
-            }
-            Ok(answers)
+        self.write("store jobs", move |at| {
+            let insert =
+                |Insert { job, claim }: &Insert| at.insert(job, window, node.filter(|_| *claim));
+            jobs.iter().map(insert).collect()
         })
         .await
     }
@@ -420,19 +391,13 @@ impl Calls for Redb {
         window: Duration,
         rooms: &[(Arc<str>, usize)],
     ) -> Result<Vec<Claimed>> {
-        let (clock, rooms) = (self.0.clock.clone(), rooms.to_vec());
-        self.write("claim jobs", move |tables, claims| {
-            let now = clock.now();
+        let rooms = rooms.to_vec();
+        self.write("claim jobs", move |at| {
             let mut all = Vec::new();
             for (kind, room) in &rooms {
-                if tables.is_paused(kind)? {
-                    continue;
+                if !at.tables.is_paused(kind)? {
+                    at.claim(node, kind, at.now.after(window), *room, &mut all)?;
                 }
-                let urgent = tables.urgent(kind, now, *room, claims)?;
-                claim_all(node, kind, &urgent, tables, claims, &mut all)?;
-                let room = room - urgent.len();
-                let others = tables.free(kind, now.after(window), room, claims)?;
-                claim_all(node, kind, &others, tables, claims, &mut all)?;
             }
             Ok(all)
         })
@@ -447,27 +412,24 @@ impl Calls for Redb {
         room: usize,
         limits: KindLimits,
     ) -> Result<ClaimedLimited> {
-        let (kind, clock) = (kind.clone(), self.0.clock.clone());
-        self.write("claim jobs of a limited kind", move |tables, claims| {
+        let kind = kind.clone();
+        self.write("claim jobs of a limited kind", move |at| {
             let mut answer = ClaimedLimited::default();
-            if tables.is_paused(&kind)? {
+            if at.tables.is_paused(&kind)? {
                 return Ok(answer);
             }
-            let now = clock.now();
-            let (allowed, _) = claims.allowed(&kind, limits, now);
+            let now = at.now;
+            let (allowed, _) = at.claims.allowed(&kind, limits, now);
             let room = room.min(allowed);
-            let urgent = tables.urgent(&kind, now, room, claims)?;
-            claim_all(node, &kind, &urgent, tables, claims, &mut answer.claimed)?;
-            let others = tables.free(&kind, now, room - urgent.len(), claims)?;
-            claim_all(node, &kind, &others, tables, claims, &mut answer.claimed)?;
+            at.claim(node, &kind, now, room, &mut answer.claimed)?;
             for job in &answer.claimed {
-                claims.note_limited(&kind, job.claim, limits.rate);
+                at.claims.note_limited(&kind, job.claim, limits.rate);
             }
             answer.next = if answer.claimed.len() < room {
-                let next = tables.free_after(&kind, now, claims)?;
+                let next = at.tables.free_after(&kind, now, at.claims)?;
                 next.filter(|due| *due <= now.after(window))
             } else {
-                claims.allowed(&kind, limits, now).1
+                at.claims.allowed(&kind, limits, now).1
             };
             Ok(answer)
         })
@@ -475,7 +437,7 @@ impl Calls for Redb {
     }
 
     async fn holding(&self, node: NodeId, claims: &[Claim]) -> Result<Vec<Claim>> {
-        let held = lock(&self.0.claims);
+        let held = self.0.shared.claims();
         Ok(claims.iter().copied().filter(|&claim| held.holds_for(node, claim)).collect())
     }
 
@@ -485,14 +447,12 @@ impl Calls for Redb {
     }
 
     async fn finish(&self, ends: &[End]) -> Result<Vec<Finished>> {
-        let (clock, listeners) = (self.0.clock.clone(), self.0.listeners.clone());
         let ends = ends.to_vec();
-        self.write("end jobs", move |tables, claims| {
-            let now = clock.now();
+        self.write("end jobs", move |at| {
             let finish = |end: End| {
                 let id = end.claim.id;
-                let held = finish(end, now, tables, claims)?;
-                free_groups(id, now, tables, claims, &listeners)?;
+                let held = at.finish(end)?;
+                at.free_groups(id)?;
                 Ok(if held { Finished::Held } else { Finished::Lost })
             };
             ends.into_iter().map(finish).collect()
@@ -501,11 +461,10 @@ impl Calls for Redb {
     }
 
     async fn cancel(&self, id: JobId, me: Option<NodeId>) -> Result<Option<Cancelled>> {
-        let (clock, listeners) = (self.0.clock.clone(), self.0.listeners.clone());
-        self.write("cancel a job", move |tables, claims| {
-            let Some(row) = tables.remove(id)? else { return Ok(None) };
-            let removed = disown(id, me, claims, &listeners);
-            free_groups(id, clock.now(), tables, claims, &listeners)?;
+        self.write("cancel a job", move |at| {
+            let Some(row) = at.tables.remove(id)? else { return Ok(None) };
+            let removed = at.disown(id, me);
+            at.free_groups(id)?;
             Ok(Some(Cancelled { kind: row.kind.into(), removed }))
         })
         .await
@@ -520,21 +479,16 @@ impl Calls for Redb {
         from: Option<Timestamp>,
         me: Option<NodeId>,
     ) -> Result<Option<Removed>> {
-        let (clock, listeners) = (self.0.clock.clone(), self.0.listeners.clone());
-        self.write("reschedule a job", move |tables, claims| {
+        self.write("reschedule a job", move |at| {
             let is_so = |row: &Row| row.dead == dead && from.is_none_or(|from| row.due == from);
-            let Some(mut row) = tables.row(id)?.filter(is_so) else { return Ok(None) };
-            let now = clock.now();
-            row.due = due_of(when, now);
+            let Some(mut row) = at.tables.row(id)?.filter(is_so) else { return Ok(None) };
+            row.due = due_of(when, at.now);
             if dead {
                 (row.dead, row.attempts) = (false, 0);
             }
-            tables.replace(id, &row)?;
-            let removed = disown(id, me, claims, &listeners);
-            claims.freed(&row.kind, row.due, id);
-            if row.due <= now.after(window) {
-                Self::tell(&listeners, Notice::Look); // a look waits for this commit
-            }
+            at.tables.replace(id, &row)?;
+            let removed = at.disown(id, me);
+            at.freed(&row.kind, row.due, id, window);
             Ok(Some(removed))
         })
         .await
@@ -546,50 +500,39 @@ impl Calls for Redb {
         job: &NewJob,
         me: Option<NodeId>,
     ) -> Result<Replaced> {
-        let (job, clock, listeners) = (job.clone(), self.0.clock.clone(), self.0.listeners.clone());
-        self.write("replace a job", move |tables, claims| {
-            let (mut before, now) = (None, clock.now());
-            if tables.row(job.id)?.is_none()
-                && let Some(id) = tables.find(job.key.as_deref())?
+        let job = NewJob { unique_for: None, ..job.clone() };
+        self.write("replace a job", move |at| {
+            let mut before = None;
+            if at.tables.row(job.id)?.is_none()
+                && let Some(id) = at.tables.find(job.key.as_deref())?
             {
-                tables.remove(id)?;
-                before = Some((id, disown(id, me, claims, &listeners)));
-                free_groups(id, now, tables, claims, &listeners)?;
+                at.tables.remove(id)?;
+                before = Some((id, at.disown(id, me)));
+                at.free_groups(id)?;
             }
-            let due = due_of(job.when, now);
-            let job = NewJob { unique_for: None, ..job };
-            if let Some(insertion) = tables.insert(&job, due, now)? {
-                return Ok(Replaced { insertion, before });
-            }
-            claims.freed(&job.kind, due, job.id);
-            if due <= now.after(window) {
-                Self::tell(&listeners, Notice::Look); // a look waits for this commit
-            }
-            let insertion = Insertion::Stored(Inserted { due, claimed: None });
-            Ok(Replaced { insertion, before })
+            Ok(Replaced { insertion: at.insert(&job, window, None)?, before })
         })
         .await
     }
 
     async fn revoked(&self, claims: &[(NodeId, Claim)]) -> Result<Vec<(NodeId, Claim)>> {
-        let known = lock(&self.0.claims);
+        let known = self.0.shared.claims();
         let is_revoked = |(node, claim): &&(NodeId, Claim)| known.is_revoked(*node, *claim);
         Ok(claims.iter().filter(is_revoked).copied().collect())
     }
 
     async fn acknowledge(&self, node: NodeId, claims: &[Claim]) -> Result<()> {
-        lock(&self.0.claims).acknowledge(node, claims);
+        self.0.shared.claims().acknowledge(node, claims);
         Ok(())
     }
 
     async fn prune(&self, kind: Option<&str>, before: Timestamp, most: usize) -> Result<usize> {
         let kind = kind.map(str::to_owned);
-        let (clock, listeners) = (self.0.clock.clone(), self.0.listeners.clone());
-        self.write("prune dead jobs", move |tables, claims| {
-            let old = tables.dead_before(kind.as_deref(), before, most)?;
+        self.write("prune dead jobs", move |at| {
+            let old = at.tables.dead_before(kind.as_deref(), before, most)?;
             for &id in &old {
-                tables.remove(id)?;
-                free_groups(id, clock.now(), tables, claims, &listeners)?;
+                at.tables.remove(id)?;
+                at.free_groups(id)?;
             }
             Ok(old.len())
         })
@@ -597,12 +540,12 @@ impl Calls for Redb {
     }
 
     async fn set_paused(&self, kind: &str, paused: bool) -> Result<bool> {
-        let (kind, listeners) = (kind.to_owned(), self.0.listeners.clone());
+        let kind = kind.to_owned();
         let changed =
-            self.write("pause or resume a kind", move |tables, _| tables.set_paused(&kind, paused));
+            self.write("pause or resume a kind", move |at| at.tables.set_paused(&kind, paused));
         let changed = changed.await?;
         if changed {
-            Self::tell(&listeners, Notice::Paused);
+            self.0.shared.tell(Notice::Paused);
         }
         Ok(changed)
     }
@@ -620,7 +563,7 @@ impl Calls for Redb {
     }
 
     async fn report(&self, reports: &[(Claim, Progress)]) -> Result<()> {
-        let claims = lock(&self.0.claims);
+        let claims = self.0.shared.claims();
         let mut progress = lock(&self.0.progress);
         progress.retain(|claim, _| claims.holds(*claim));
         let held = reports.iter().filter(|(claim, _)| claims.holds(*claim));
@@ -629,29 +572,22 @@ impl Calls for Redb {
     }
 
     async fn prune_done(&self, before: Timestamp, most: usize) -> Result<usize> {
-        self.write("prune jobs that are done", move |tables, _| tables.prune_done(before, most))
-            .await
+        self.write("prune jobs that are done", move |at| at.tables.prune_done(before, most)).await
     }
 
     async fn forget_done(&self, most: usize) -> Result<usize> {
-        let clock = self.0.clock.clone();
-        self.write("forget jobs that are done", move |tables, _| {
-            tables.forget_done(clock.now(), most)
-        })
-        .await
+        self.write("forget jobs that are done", move |at| at.tables.forget_done(at.now, most)).await
     }
 
     async fn unmark(&self, most: usize) -> Result<usize> {
-        let clock = self.0.clock.clone();
-        self.write("forget that jobs are unique", move |tables, _| tables.unmark(clock.now(), most))
-            .await
+        self.write("forget that jobs are unique", move |at| at.tables.unmark(at.now, most)).await
     }
 
     async fn get(&self, id: JobId) -> Result<Option<StoredJob>> {
         let progress = self.0.progress.clone();
-        self.read("read a job", move |view, claims| {
+        self.read("read a job", move |view, shared| {
             let Some(row) = view.row(id)? else { return view.done.get(id.as_u128(), true) };
-            let claims = lock(claims);
+            let claims = shared.claims();
             let mut job = stored(id, row, &claims);
             job.progress = claims.of(id).and_then(|claim| lock(&progress).get(&claim).cloned());
             Ok(Some(job))
@@ -661,149 +597,191 @@ impl Calls for Redb {
 
     async fn find(&self, key: &str) -> Result<Option<StoredJob>> {
         let key = key.to_owned();
-        self.read("find a job", move |view, claims| {
-            Ok(view.find(&key)?.map(|(id, row)| stored(id, row, &lock(claims))))
+        self.read("find a job", move |view, shared| {
+            Ok(view.find(&key)?.map(|(id, row)| stored(id, row, &shared.claims())))
         })
         .await
     }
 
     async fn list(&self, filter: &Filter) -> Result<Vec<StoredJob>> {
         let filter = filter.clone();
-        self.read("list jobs", move |view, claims| {
+        self.read("list jobs", move |view, shared| {
             let listed = view.list(&filter)?.into_iter();
-            let claims = lock(claims);
+            let claims = shared.claims();
             Ok(listed.map(|(id, row)| stored(id, row, &claims)).collect())
         })
         .await
     }
 
     async fn glance(&self, most: Most) -> Result<Glance> {
-        let clock = self.0.clock.clone();
-        self.read("count jobs", move |view, claims| view.glance(most, clock.now(), claims)).await
+        self.read("count jobs", move |view, shared| view.glance(most, shared)).await
     }
 
     async fn peek(&self, peek: &Peek) -> Result<Vec<StoredJob>> {
         let peek = peek.clone();
-        self.read("list jobs", move |view, claims| view.peek(&peek, claims)).await
+        self.read("list jobs", move |view, shared| view.peek(&peek, shared)).await
     }
 
     async fn listen(&self, notices: UnboundedSender<Notice>) {
         let _ = notices.send(Notice::Listening); // the node may have stopped meanwhile
-        lock(&self.0.listeners).push(notices);
+        lock(&self.0.shared.listeners).push(notices);
         std::future::pending().await
     }
 }
 
-/// Claims free jobs of a kind for a node, unless that has ended.
-fn claim_all(
-    node: NodeId,
-    kind: &Arc<str>,
-    free: &[(Timestamp, JobId)],
-    tables: &Tables<'_>,
-    claims: &mut Claims,
-    all: &mut Vec<Claimed>,
-) -> Result<(), ::redb::Error> {
-    for &(due, id) in free {
-        let Some(epoch) = claims.claim(node, id) else { return Ok(()) };
-        let Some(row) = tables.row(id)? else { continue };
-        let claim = Claim { id, epoch };
-        let (Row { key, payload, priority, attempts, .. }, kind) = (row, kind.clone());
-        let key = key.map(String::into_boxed_str);
-        all.push(Claimed { claim, kind, key, due, payload, priority, attempts, claims: 1 });
-    }
-    Ok(())
+/// What the thread that writes does to the tables, and to what is in memory.
+struct Writing<'w, 't> {
+    tables: &'w mut Tables<'t>,
+    claims: &'w mut Claims,
+    shared: &'w Shared,
+    now: Timestamp,
 }
 
-fn finish(
-    End { claim, outcome }: End,
-    now: Timestamp,
-    tables: &mut Tables<'_>,
-    claims: &mut Claims,
-) -> Result<bool, ::redb::Error> {
-    if !claims.release(claim) {
-        return Ok(false);
+impl<'w, 't> Writing<'w, 't> {
+    fn new(tables: &'w mut Tables<'t>, claims: &'w mut Claims, shared: &'w Shared) -> Self {
+        Self { tables, claims, shared, now: shared.clock.now() }
     }
-    let moved = claims.moved(claim);
-    if matches!(outcome, Outcome::Done) && moved.is_none() {
-        return Ok(tables.remove(claim.id)?.is_some());
+
+    /// A job is free. Tells the nodes if it is due within the window: a look waits for this commit.
+    fn freed(&mut self, kind: &str, due: Timestamp, id: JobId, window: Duration) {
+        self.claims.freed(kind, due, id);
+        if due <= self.now.after(window) {
+            self.shared.tell(Notice::Look);
+        }
     }
-    let Some(mut row) = tables.row(claim.id)? else { return Ok(false) };
-    if moved == Some(row.due) {
-        claims.freed(&row.kind, row.due, claim.id);
-        return Ok(false);
+
+    /// Stores a job, which `node` claims if it is due within the window.
+    fn insert(
+        &mut self,
+        job: &NewJob,
+        window: Duration,
+        node: Option<NodeId>,
+    ) -> Result<Insertion, ::redb::Error> {
+        let due = due_of(job.when, self.now);
+        if let Some(refused) = self.tables.insert(job, due, self.now)? {
+            return Ok(refused);
+        }
+        let node = node.filter(|_| due <= self.now.after(window));
+        let claimed = match node {
+            Some(node) if !self.tables.is_paused(&job.kind)? => self.claims.claim(node, job.id),
+            _ => None,
+        };
+        if claimed.is_none() {
+            self.freed(&job.kind, due, job.id, window);
+        }
+        Ok(Insertion::Stored(Inserted { due, claimed }))
     }
-    let error = match outcome {
-        Outcome::Done => return Ok(tables.remove(claim.id)?.is_some()),
-        Outcome::Keep(kept) => return tables.keep(claim.id, now, &kept),
-        Outcome::Repeat { due, error, .. } => {
-            row = Row { due, attempts: 0, error, ..row };
-            None
+
+    /// Claims free jobs of a kind for a node, unless that has ended: those that are due and have a priority, then others
+    /// up to a due time.
+    fn claim(
+        &mut self,
+        node: NodeId,
+        kind: &Arc<str>,
+        horizon: Timestamp,
+        room: usize,
+        all: &mut Vec<Claimed>,
+    ) -> Result<(), ::redb::Error> {
+        let urgent = self.tables.urgent(kind, self.now, room, self.claims)?;
+        self.claim_all(node, kind, &urgent, all)?;
+        let others = self.tables.free(kind, horizon, room - urgent.len(), self.claims)?;
+        self.claim_all(node, kind, &others, all)
+    }
+
+    fn claim_all(
+        &mut self,
+        node: NodeId,
+        kind: &Arc<str>,
+        free: &[(Timestamp, JobId)],
+        all: &mut Vec<Claimed>,
+    ) -> Result<(), ::redb::Error> {
+        for &(due, id) in free {
+            let Some(epoch) = self.claims.claim(node, id) else { return Ok(()) };
+            let Some(row) = self.tables.row(id)? else { continue };
+            let claim = Claim { id, epoch };
+            let (Row { key, payload, priority, attempts, .. }, kind) = (row, kind.clone());
+            let key = key.map(String::into_boxed_str);
+            all.push(Claimed { claim, kind, key, due, payload, priority, attempts, claims: 1 });
         }
-        // Not before it was due: see `FAILED` of the other store.
-        Outcome::Snooze { delay } => {
-            row.due = now.after(delay).max(row.due);
-            None
+        Ok(())
+    }
+
+    /// Ends a run. False if its claim does not hold.
+    fn finish(&mut self, End { claim, outcome }: End) -> Result<bool, ::redb::Error> {
+        let Self { tables, claims, now, .. } = self;
+        if !claims.release(claim) {
+            return Ok(false);
         }
-        Outcome::Retry { delay, error } => {
-            row.due = now.after(delay).max(row.due);
-            Some(error)
+        let moved = claims.moved(claim);
+        if matches!(outcome, Outcome::Done) && moved.is_none() {
+            return Ok(tables.remove(claim.id)?.is_some());
         }
-        Outcome::LetGo => {
+        let Some(mut row) = tables.row(claim.id)? else { return Ok(false) };
+        if moved == Some(row.due) {
             claims.freed(&row.kind, row.due, claim.id);
-            return Ok(true);
+            return Ok(false);
         }
-        Outcome::Wait(members) => {
-            if !claims.groups.wait(claim.id, members, |id| tables.is_dead(id))? {
-                claims.freed(&row.kind, row.due, claim.id);
+        let error = match outcome {
+            Outcome::Done => return Ok(tables.remove(claim.id)?.is_some()),
+            Outcome::Keep(kept) => return tables.keep(claim.id, *now, &kept),
+            Outcome::Repeat { due, error, .. } => {
+                row = Row { due, attempts: 0, error, ..row };
+                None
             }
-            return Ok(true);
+            // Not before it was due: see `FAILED` of the other store.
+            Outcome::Snooze { delay } => {
+                row.due = now.after(delay).max(row.due);
+                None
+            }
+            Outcome::Retry { delay, error } => {
+                row.due = now.after(delay).max(row.due);
+                Some(error)
+            }
+            Outcome::LetGo => {
+                claims.freed(&row.kind, row.due, claim.id);
+                return Ok(true);
+            }
+            Outcome::Wait(members) => {
+                if !claims.groups.wait(claim.id, members, |id| tables.is_dead(id))? {
+                    claims.freed(&row.kind, row.due, claim.id);
+                }
+                return Ok(true);
+            }
+            Outcome::Bury { error } => {
+                row.dead = true;
+                Some(error)
+            }
+        };
+        if error.is_some() {
+            row.attempts = row.attempts.saturating_add(1);
+            row.error = error;
         }
-        Outcome::Bury { error } => {
-            row.dead = true;
-            Some(error)
+        tables.replace(claim.id, &row)?;
+        claims.freed(&row.kind, row.due, claim.id);
+        Ok(true)
+    }
+
+    /// A job may have ended. Makes those due that have waited for it, and wait no more.
+    fn free_groups(&mut self, member: JobId) -> Result<(), ::redb::Error> {
+        for id in self.claims.groups.ended(member, |id| self.tables.is_dead(id))? {
+            let Some(mut row) = self.tables.row(id)? else { continue };
+            row.due = self.now;
+            self.tables.replace(id, &row)?;
+            self.freed(&row.kind, row.due, id, Duration::ZERO);
         }
-    };
-    if error.is_some() {
-        row.attempts = row.attempts.saturating_add(1);
-        row.error = error;
+        Ok(())
     }
-    tables.replace(claim.id, &row)?;
-    claims.freed(&row.kind, row.due, claim.id);
-    Ok(true)
-}
 
-/// A job may have ended. Makes those due that have waited for it, and wait no more.
-fn free_groups(
-    member: JobId,
-    now: Timestamp,
-    tables: &mut Tables<'_>,
-    claims: &mut Claims,
-    listeners: &Mutex<Vec<UnboundedSender<Notice>>>,
-) -> Result<(), ::redb::Error> {
-    for id in claims.groups.ended(member, |id| tables.is_dead(id))? {
-        let Some(mut row) = tables.row(id)? else { continue };
-        row.due = now;
-        tables.replace(id, &row)?;
-        claims.freed(&row.kind, now, id);
-        Redb::tell(listeners, Notice::Look); // a look waits for this commit
+    /// Ends the claim on a job, and tells its owner. Revokes it unless that is `me`.
+    fn disown(&mut self, id: JobId, me: Option<NodeId>) -> Removed {
+        self.claims.groups.forget(id);
+        let owner = self.claims.disown(id);
+        let Some((node, epoch)) = owner else { return Removed { owner: None, revoked: false } };
+        let claim = Claim { id, epoch };
+        let revoked = me != Some(node) && self.claims.revoke(node, claim);
+        self.shared.tell(Notice::Drop(node, claim));
+        Removed { owner, revoked }
     }
-    Ok(())
-}
-
-/// Ends the claim on a job, and tells its owner. Revokes it unless that is `me`.
-fn disown(
-    id: JobId,
-    me: Option<NodeId>,
-    claims: &mut Claims,
-    listeners: &Mutex<Vec<UnboundedSender<Notice>>>,
-) -> Removed {
-    claims.groups.forget(id);
-    let owner = claims.disown(id);
-    let Some((node, epoch)) = owner else { return Removed { owner: None, revoked: false } };
-    let claim = Claim { id, epoch };
-    let revoked = me != Some(node) && claims.revoke(node, claim);
-    Redb::tell(listeners, Notice::Drop(node, claim));
-    Removed { owner, revoked }
 }
 
 fn stored(id: JobId, row: Row, claims: &Claims) -> StoredJob {

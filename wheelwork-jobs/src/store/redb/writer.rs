@@ -1,13 +1,12 @@
 //! The thread that writes, with one commit for all that waits.
 
-use super::claims::Claims;
-use super::lock;
 use super::tables::Tables;
 use super::turn::{RedbTransaction, Turns, WriteError};
+use super::{Shared, Writing};
 use crate::store::{Result, StoreError};
 use ::redb::{Database, Error};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use tokio::runtime;
 use tokio::sync::oneshot;
@@ -18,7 +17,7 @@ const GROUP: usize = 1_000;
 /// A change of the tables that somebody waits for.
 trait Change: Send {
     /// Changes the tables. An error rolls back the whole group.
-    fn run(&mut self, tables: &mut Tables<'_>, claims: &mut Claims) -> Result<(), Arc<WriteError>>;
+    fn run(&mut self, at: &mut Writing<'_, '_>) -> Result<(), Arc<WriteError>>;
 
     /// Tells the caller what has become of it.
     fn answer(self: Box<Self>, committed: Result<(), Arc<WriteError>>);
@@ -34,11 +33,11 @@ struct Waiting<T, F> {
 impl<T, F> Change for Waiting<T, F>
 where
     T: Send,
-    F: FnOnce(&mut Tables<'_>, &mut Claims) -> Result<T, Error> + Send,
+    F: FnOnce(&mut Writing<'_, '_>) -> Result<T, Error> + Send,
 {
-    fn run(&mut self, tables: &mut Tables<'_>, claims: &mut Claims) -> Result<(), Arc<WriteError>> {
+    fn run(&mut self, at: &mut Writing<'_, '_>) -> Result<(), Arc<WriteError>> {
         if let Some(change) = self.change.take() {
-            self.value = Some(change(tables, claims).map_err(WriteError::Redb)?);
+            self.value = Some(change(at).map_err(WriteError::Redb)?);
         }
         Ok(())
     }
@@ -63,7 +62,7 @@ impl Writer {
     /// Starts the thread. It ends when the writer is dropped.
     pub(super) fn start(
         database: Arc<Database>,
-        claims: Arc<Mutex<Claims>>,
+        shared: Arc<Shared>,
         turns: Turns,
     ) -> std::io::Result<Self> {
         let (sender, changes) = channel();
@@ -72,7 +71,7 @@ impl Writer {
         let runtime = runtime::Builder::new_current_thread().enable_time().build()?;
         named.spawn(move || {
             let begin = || runtime.block_on(turns.begin(&database));
-            run(begin, &claims, &changes);
+            run(begin, &shared, &changes);
         })?;
         Ok(Self(sender))
     }
@@ -81,7 +80,7 @@ impl Writer {
     pub(super) async fn write<T: Send + 'static>(
         &self,
         action: &'static str,
-        change: impl FnOnce(&mut Tables<'_>, &mut Claims) -> Result<T, Error> + Send + 'static,
+        change: impl FnOnce(&mut Writing<'_, '_>) -> Result<T, Error> + Send + 'static,
     ) -> Result<T> {
         let (caller, answer) = oneshot::channel();
         let waiting = Waiting { action, change: Some(change), value: None, caller };
@@ -93,14 +92,14 @@ impl Writer {
 
 type Begun = Result<RedbTransaction, WriteError>;
 
-fn run(begin: impl Fn() -> Begun, claims: &Mutex<Claims>, changes: &Receiver<Box<dyn Change>>) {
+fn run(begin: impl Fn() -> Begun, shared: &Shared, changes: &Receiver<Box<dyn Change>>) {
     while let Ok(first) = changes.recv() {
         let mut group = vec![first];
         group.extend(changes.try_iter().take(GROUP - 1));
-        let committed = commit(begin(), claims, &mut group);
+        let committed = commit(begin(), shared, &mut group);
         match committed {
-            Ok(()) => lock(claims).committed(),
-            Err(_) => lock(claims).rolled_back(),
+            Ok(()) => shared.claims().committed(),
+            Err(_) => shared.claims().rolled_back(),
         }
         for change in group {
             change.answer(committed.clone());
@@ -110,13 +109,13 @@ fn run(begin: impl Fn() -> Begun, claims: &Mutex<Claims>, changes: &Receiver<Box
 
 fn commit(
     transaction: Begun,
-    claims: &Mutex<Claims>,
+    shared: &Shared,
     group: &mut [Box<dyn Change>],
 ) -> Result<(), Arc<WriteError>> {
     let transaction = transaction?;
     let mut tables = Tables::open(&transaction).map_err(WriteError::Redb)?;
     for change in group {
-        change.run(&mut tables, &mut lock(claims))?;
+        change.run(&mut Writing::new(&mut tables, &mut shared.claims(), shared))?;
     }
     let changed = tables.is_changed();
     drop(tables);
