@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use wheelwork_jobs::{JobId, KindStats, StoredJob};
 
 pub(crate) fn jobs(jobs: &[StoredJob]) -> String {
-    text(&Value::Array(jobs.iter().map(job_value).collect()))
+    text(&jobs.iter().map(job_value).collect())
 }
 
 pub(crate) fn job(job: &StoredJob) -> String {
@@ -13,38 +13,33 @@ pub(crate) fn job(job: &StoredJob) -> String {
 }
 
 fn job_value(job: &StoredJob) -> Value {
+    let mut value = brief(job);
+    value["priority"] = job.priority.into();
+    value["payload"] = payload(&job.payload);
+    value["error"] = job.error.clone().into();
+    value["result"] = job.result.as_deref().map(payload).into();
+    value["progress"] = job.progress.as_ref().map_or(
+        Value::Null,
+        |progress| json!({ "done": progress.done, "of": progress.of, "text": progress.text }),
+    );
+    value
+}
+
+fn brief(job: &StoredJob) -> Value {
     json!({
         "id": job.id.to_string(),
         "kind": job.kind,
         "key": job.key,
         "due": exact(job.due),
         "state": state(job.state),
-        "priority": job.priority,
         "attempts": job.attempts,
-        "payload": payload(&job.payload),
-        "error": job.error,
         "done": job.done.map(exact),
-        "result": job.result.as_deref().map(payload),
-        "progress": job.progress.as_ref().map(|progress| {
-            json!({ "done": progress.done, "of": progress.of, "text": progress.text })
-        }),
     })
 }
 
 /// Jobs that are done, without their payloads and results.
 pub(crate) fn done(jobs: &[StoredJob]) -> String {
-    let job = |job: &StoredJob| {
-        json!({
-            "id": job.id.to_string(),
-            "kind": job.kind,
-            "key": job.key,
-            "due": exact(job.due),
-            "state": state(job.state),
-            "attempts": job.attempts,
-            "done": job.done.map(exact),
-        })
-    };
-    text(&Value::Array(jobs.iter().map(job).collect()))
+    text(&jobs.iter().map(brief).collect())
 }
 
 /// Another program may have written something else than JSON into the row.
@@ -64,7 +59,7 @@ pub(crate) fn stats(kinds: &[KindStats]) -> String {
             "next_due": kind.next_due.map(exact),
         })
     };
-    text(&Value::Array(kinds.iter().map(kind).collect()))
+    text(&kinds.iter().map(kind).collect())
 }
 
 pub(crate) fn changed(verb: &str, done: &[JobId], refused: &[JobId]) -> String {

@@ -83,7 +83,7 @@ async fn obey<S: Store>(
         Command::List { kind, done: true, limit, .. } => {
             let most = usize::try_from(limit).unwrap_or(usize::MAX);
             let found = jobs.peek(Peek { kind, state: State::Done, skip: 0, most }).await?;
-            print(if json { json::done(&found) } else { table::done(&found, SystemTime::now()) })?;
+            print(if json { json::done(&found) } else { table::jobs(&found, SystemTime::now()) })?;
         }
         Command::List { kind, dead, alive, limit, .. } => {
             let dead = (dead || alive).then_some(dead);

@@ -26,13 +26,14 @@ pub(crate) fn jobs(jobs: &[StoredJob], now: SystemTime) -> String {
     if jobs.is_empty() {
         return "no jobs".to_owned();
     }
-    let mut table = table(&["id", "kind", "due", "state", "failed"]);
+    let are_done = jobs.iter().all(|job| job.done.is_some());
+    let when = if are_done { "done" } else { "due" };
+    let mut table = table(&["id", "kind", when, "state", "failed"]);
     for job in jobs {
-        let due = relative(job.due, now);
         table.add_row([
             job.id.to_string(),
             printable(&job.kind),
-            due,
+            relative(job.done.unwrap_or(job.due), now),
             state(job.state).to_owned(),
             job.attempts.to_string(),
         ]);
@@ -40,25 +41,6 @@ pub(crate) fn jobs(jobs: &[StoredJob], now: SystemTime) -> String {
     align_right(&mut table, 4..5);
     for column in [0, 2, 3, 4] {
         // An id on two lines cannot be copied. The kind takes what is left.
-        if let Some(column) = table.column_mut(column) {
-            column.set_constraint(ColumnConstraint::ContentWidth);
-        }
-    }
-    table.trim_fmt()
-}
-
-/// Jobs that are done, a line each unless the kind is long.
-pub(crate) fn done(jobs: &[StoredJob], now: SystemTime) -> String {
-    if jobs.is_empty() {
-        return "no jobs".to_owned();
-    }
-    let mut table = table(&["id", "kind", "done", "failed"]);
-    for job in jobs {
-        let done = job.done.map_or("-".to_owned(), |done| relative(done, now));
-        table.add_row([job.id.to_string(), printable(&job.kind), done, job.attempts.to_string()]);
-    }
-    align_right(&mut table, 3..4);
-    for column in [0, 2, 3] {
         if let Some(column) = table.column_mut(column) {
             column.set_constraint(ColumnConstraint::ContentWidth);
         }

@@ -3,7 +3,7 @@
 use super::form::Fields;
 use super::guard::Guard;
 use super::note;
-use super::page::{self, Answer, DeadPage, Links, PAGE};
+use super::page::{self, Answer, JobsPage, PAGE};
 use crate::table::jobs_of;
 use http::header::{self, HeaderName, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
@@ -97,9 +97,9 @@ impl<S: Store> App<S> {
                 let refresh = query.get("refresh").is_some();
                 Ok(html(page::kinds(&*self.glance().await?, refresh)))
             }
-            ("/kind", false) => self.kind(&query).await,
-            ("/dead", false) => self.dead(&query).await,
-            ("/done", false) => self.done(&query).await,
+            ("/kind", false) => self.jobs(State::Waiting, &query).await,
+            ("/dead", false) => self.jobs(State::Dead, &query).await,
+            ("/done", false) => self.jobs(State::Done, &query).await,
             ("/job", false) => self.job(&query).await,
             ("/style.css", false) => {
                 Ok((StatusCode::OK, "text/css; charset=utf-8", STYLE.to_owned()))
@@ -130,39 +130,24 @@ impl<S: Store> App<S> {
         Ok(glance)
     }
 
-    /// The first free jobs of a kind.
-    async fn kind(&self, query: &Fields) -> Result<Answer, StoreError> {
-        let Some(kind) = query.get("kind") else {
+    /// Jobs in one state, of a kind or of all.
+    async fn jobs(&self, state: State, query: &Fields) -> Result<Answer, StoreError> {
+        let needs_kind = state == State::Waiting;
+        let kind = query.get("kind").filter(|kind| needs_kind || !kind.is_empty());
+        if needs_kind && kind.is_none() {
             return Ok(refuse(StatusCode::BAD_REQUEST, "expected a kind"));
-        };
+        }
         let skip = query.number("skip");
-        let peek =
-            Peek { kind: Some(kind.to_owned()), state: State::Waiting, skip, most: PAGE + 1 };
+        let peek = Peek { kind: kind.map(str::to_owned), state, skip, most: PAGE + 1 };
         let jobs = self.jobs.peek(peek).await?;
-        Ok(html(page::kind(kind, &jobs, &Links::new("/kind", Some(kind), skip, jobs.len()))))
-    }
-
-    async fn dead(&self, query: &Fields) -> Result<Answer, StoreError> {
-        let kind = query.get("kind").filter(|kind| !kind.is_empty());
-        let skip = query.number("skip");
-        let peek = Peek { kind: kind.map(str::to_owned), state: State::Dead, skip, most: PAGE + 1 };
-        let jobs = self.jobs.peek(peek).await?;
-        Ok(html(page::dead(&DeadPage {
+        Ok(html(page::jobs(&JobsPage {
+            state,
             kind,
             jobs: &jobs,
-            links: Links::new("/dead", kind, skip, jobs.len()),
+            skip,
             is_chosen: query.get("all").is_some(),
-            may_change: self.guard.allows_changes(),
+            may_change: state == State::Dead && self.guard.allows_changes(),
         })))
-    }
-
-    /// The jobs that were done last, of those that are kept.
-    async fn done(&self, query: &Fields) -> Result<Answer, StoreError> {
-        let kind = query.get("kind").filter(|kind| !kind.is_empty());
-        let skip = query.number("skip");
-        let peek = Peek { kind: kind.map(str::to_owned), state: State::Done, skip, most: PAGE + 1 };
-        let jobs = self.jobs.peek(peek).await?;
-        Ok(html(page::done(kind, &jobs, &Links::new("/done", kind, skip, jobs.len()))))
     }
 
     async fn job(&self, query: &Fields) -> Result<Answer, StoreError> {

@@ -22,47 +22,67 @@ const KEY: usize = 80;
 /// So many characters of a payload are shown.
 const LONGEST_PAYLOAD: usize = 64 * 1024;
 
-/// The links to the pages beside one.
-pub(super) struct Links {
-    path: &'static str,
-    kind: Option<String>,
-    skip: usize,
-    has_more: bool,
-}
+/// The heading of a column, and the class of its cells.
+type Column = (&'static str, &'static str);
 
-impl Links {
-    /// `found` is one more than a page has if there are more.
-    pub(super) fn new(path: &'static str, kind: Option<&str>, skip: usize, found: usize) -> Self {
-        Self { path, kind: kind.map(str::to_owned), skip, has_more: found > PAGE }
-    }
+const KINDS: [Column; 7] = [
+    ("Kind", ""),
+    ("Waiting", "n"),
+    ("Overdue", "n"),
+    ("Late by", "n"),
+    ("Claimed", "n"),
+    ("Dead", "n"),
+    ("Next due", "when"),
+];
 
-    fn to(&self, skip: usize, more: &str) -> String {
-        let kind =
-            self.kind.as_deref().map_or(String::new(), |kind| format!("kind={}&", encode(kind)));
-        escape(&format!("{}?{kind}skip={skip}{more}", self.path))
-    }
-
-    fn html(&self) -> String {
-        let mut html = String::new();
-        if self.skip > 0 {
-            let to = self.to(self.skip.saturating_sub(PAGE), "");
-            add(&mut html, format_args!("<a href=\"{to}\" rel=\"prev\">← before</a> "));
-        }
-        if self.has_more {
-            let to = self.to(self.skip + PAGE, "");
-            add(&mut html, format_args!("<a href=\"{to}\" rel=\"next\">more →</a>"));
-        }
-        html
-    }
-}
-
-pub(super) struct DeadPage<'a> {
+/// A page of jobs that are in one state, of a kind or of all.
+pub(super) struct JobsPage<'a> {
+    pub(super) state: State,
     pub(super) kind: Option<&'a str>,
+    /// One more than the page shows if there are more.
     pub(super) jobs: &'a [StoredJob],
-    pub(super) links: Links,
+    pub(super) skip: usize,
     /// Whether all boxes are ticked.
     pub(super) is_chosen: bool,
     pub(super) may_change: bool,
+}
+
+impl JobsPage<'_> {
+    fn link(&self, skip: usize, more: &str) -> String {
+        let path = match self.state {
+            State::Dead => "/dead",
+            State::Done => "/done",
+            _ => "/kind",
+        };
+        let kind = self.kind.map_or(String::new(), |kind| format!("kind={}&", encode(kind)));
+        escape(&format!("{path}?{kind}skip={skip}{more}"))
+    }
+
+    /// The links to the pages beside this one.
+    fn links(&self) -> String {
+        let mut html = String::from("<p>");
+        if self.skip > 0 {
+            let to = self.link(self.skip.saturating_sub(PAGE), "");
+            add(&mut html, format_args!("<a href=\"{to}\" rel=\"prev\">← before</a> "));
+        }
+        if self.jobs.len() > PAGE {
+            let to = self.link(self.skip + PAGE, "");
+            add(&mut html, format_args!("<a href=\"{to}\" rel=\"next\">more →</a>"));
+        }
+        html + "</p>\n"
+    }
+
+    /// A job, with a box if it can be changed.
+    fn job(&self, id: JobId) -> String {
+        let checked = if self.is_chosen { " checked" } else { "" };
+        let tick = match self.may_change {
+            true => format!(
+                "<input type=\"checkbox\" name=\"id\" value=\"{id}\" aria-label=\"{id}\"{checked}> "
+            ),
+            false => String::new(),
+        };
+        format!("{tick}<a href=\"/job?id={id}\">{id}</a>")
+    }
 }
 
 /// A `String` takes all that is written.
@@ -83,6 +103,28 @@ fn page(title: &str, head: &str, body: &str) -> String {
     )
 }
 
+/// A table, whose rows are cards on a narrow screen. The first cell of a row is its heading.
+fn table(columns: &[Column], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let mut html = String::from("<table class=\"cards\"><thead><tr>");
+    for (name, class) in columns {
+        add(&mut html, format_args!("<th class=\"{class}\">{name}"));
+    }
+    html.push_str("</thead>\n<tbody>\n");
+    for row in rows {
+        for (place, (cell, (name, class))) in row.iter().zip(columns).enumerate() {
+            match place {
+                0 => add(&mut html, format_args!("<tr><th scope=\"row\" class=\"{class}\">{cell}")),
+                _ => add(
+                    &mut html,
+                    format_args!("<td class=\"{class}\" data-label=\"{name}\">{cell}"),
+                ),
+            }
+        }
+        html.push('\n');
+    }
+    html + "</tbody></table>\n"
+}
+
 /// The kinds and their counts.
 pub(super) fn kinds(glance: &Glance, refresh: bool) -> String {
     let at = glance.at.unwrap_or_else(SystemTime::now);
@@ -90,14 +132,7 @@ pub(super) fn kinds(glance: &Glance, refresh: bool) -> String {
     if glance.kinds.is_empty() {
         body.push_str("<p class=\"none\">There are no jobs.</p>\n");
     } else {
-        body.push_str(
-            "<table class=\"cards\"><thead><tr><th>Kind<th class=\"n\">Waiting<th class=\"n\">Overdue\
-            <th class=\"n\">Late by<th class=\"n\">Claimed<th class=\"n\">Dead<th>Next due</thead>\n<tbody>\n",
-        );
-        for kind in &glance.kinds {
-            kind_row(&mut body, kind, glance, at);
-        }
-        body.push_str("</tbody></table>\n");
+        body.push_str(&table(&KINDS, glance.kinds.iter().map(|kind| kind_row(kind, glance, at))));
     }
     body.push_str("<p class=\"note\">");
     if !glance.all_kinds {
@@ -112,198 +147,99 @@ pub(super) fn kinds(glance: &Glance, refresh: bool) -> String {
     page("Kinds of jobs", head, &body)
 }
 
-fn kind_row(body: &mut String, kind: &KindStats, glance: &Glance, at: SystemTime) {
+fn kind_row(kind: &KindStats, glance: &Glance, at: SystemTime) -> Vec<String> {
     let waiting = |n: u64| count(n, n < glance.most_waiting);
     let late = kind.next_due.and_then(|due| at.duration_since(due).ok());
     let late = late.filter(|late| kind.overdue > 0 || late.as_secs() > 0);
-    let (warn, bad) = (class_if(kind.overdue > 0, "warn"), class_if(kind.dead > 0, "bad"));
-    let name = encode(&kind.kind);
-    let dead = match kind.dead {
-        0 => count(0, glance.all_dead),
-        n => format!("<a href=\"/dead?kind={name}\">{}</a>", count(n, glance.all_dead)),
+    let late = late.map_or("–".to_owned(), |late| short(late.as_secs()));
+    let warn = |holds: bool, text: String| match holds {
+        true => format!("<span class=\"warn\">{text}</span>"),
+        false => text,
     };
+    let name = encode(&kind.kind);
+    let dead = count(kind.dead, glance.all_dead);
     let next = kind.next_due.map_or("–".to_owned(), |due| relative(due, at));
-    let next = if kind.paused { "paused".to_owned() } else { next };
-    add(
-        body,
-        format_args!(
-            "<tr><th scope=\"row\"><a href=\"/kind?kind={name}\">{}</a>\
-            <td class=\"n\" data-label=\"Waiting\">{}<td class=\"n{warn}\" data-label=\"Overdue\">{}\
-            <td class=\"n{warn}\" data-label=\"Late by\">{}<td class=\"n\" data-label=\"Claimed\">{}\
-            <td class=\"n{bad}\" data-label=\"Dead\">{dead}<td class=\"when{}\" data-label=\"Next due\">{next}\n",
-            Short(&kind.kind, CELL),
-            waiting(kind.waiting),
-            waiting(kind.overdue),
-            late.map_or("–".to_owned(), |late| short(late.as_secs())),
-            count(kind.claimed, glance.all_claimed),
-            class_if(kind.paused, "warn"),
-        ),
-    );
-}
-
-fn class_if(holds: bool, class: &str) -> String {
-    if holds { format!(" {class}") } else { String::new() }
+    vec![
+        format!("<a href=\"/kind?kind={name}\">{}</a>", Short(&kind.kind, CELL)),
+        waiting(kind.waiting),
+        warn(kind.overdue > 0, waiting(kind.overdue)),
+        warn(kind.overdue > 0, late),
+        count(kind.claimed, glance.all_claimed),
+        match kind.dead {
+            0 => dead,
+            _ => format!("<span class=\"bad\"><a href=\"/dead?kind={name}\">{dead}</a></span>"),
+        },
+        warn(kind.paused, if kind.paused { "paused".to_owned() } else { next }),
+    ]
 }
 
 /// Such as `12,345`, with a `+` if there may be more.
 fn count(number: u64, is_all: bool) -> String {
     let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    if !is_all {
-        text.push('+');
-    }
-    text
+    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    let more = if is_all { "" } else { "+" };
+    groups.collect::<Vec<_>>().join(",") + more
 }
 
-/// The first free jobs of a kind.
-pub(super) fn kind(kind: &str, jobs: &[StoredJob], links: &Links) -> String {
-    let now = SystemTime::now();
-    let mut body = format!("<h1>Waiting: {}</h1>\n", Short(kind, CELL));
-    add(
-        &mut body,
-        format_args!("<p><a href=\"/dead?kind={}\">Dead jobs of this kind</a></p>\n", encode(kind)),
-    );
-    if jobs.is_empty() {
-        body.push_str("<p class=\"none\">No jobs are waiting here.</p>\n");
-    } else {
-        body.push_str(
-            "<table class=\"cards\"><thead><tr><th>Job<th>Due<th class=\"n\">Failed<th>Key<th>Last error\
-            </thead>\n<tbody>\n",
-        );
-        for job in jobs.iter().take(PAGE) {
-            add(
-                &mut body,
-                format_args!(
-                    "<tr><th scope=\"row\" class=\"id\"><a href=\"/job?id={0}\">{0}</a>\
-                    <td class=\"when\" data-label=\"Due\">{1}<td class=\"n\" data-label=\"Failed\">{2}\
-                    <td class=\"text\" data-label=\"Key\">{3}<td class=\"text\" data-label=\"Last error\">{4}\n",
-                    job.id,
-                    relative(job.due, now),
-                    job.attempts,
-                    key_cell(job),
-                    cell(job.error.as_deref()),
-                ),
-            );
-        }
-        body.push_str("</tbody></table>\n");
-    }
-    add(&mut body, format_args!("<p>{}</p>\n", links.html()));
-    page("Waiting jobs", "", &body)
-}
-
-fn cell(text: Option<&str>) -> String {
-    text.map_or("–".to_owned(), |text| Short(text, CELL).to_string())
-}
-
-fn key_cell(job: &StoredJob) -> String {
-    job.key.as_deref().map_or("–".to_owned(), |key| Short(key, KEY).to_string())
-}
-
-/// Dead jobs with their errors, and a form to change them.
-pub(super) fn dead(of: &DeadPage<'_>) -> String {
-    let mut body = match of.kind {
-        Some(kind) => format!("<h1>Dead: {}</h1>\n", Short(kind, CELL)),
-        None => "<h1>Dead jobs</h1>\n".to_owned(),
+/// Jobs with their errors, and a form to change them.
+pub(super) fn jobs(of: &JobsPage<'_>) -> String {
+    let (title, none, when) = match of.state {
+        State::Dead => ("Dead jobs", "There are none here.", "Due"),
+        State::Done => ("Done", "There are none here: few kinds keep their jobs.", "Done"),
+        _ => ("Waiting jobs", "No jobs are waiting here.", "Due"),
     };
-    if of.kind.is_some() {
-        body.push_str("<p><a href=\"/dead\">Dead jobs of all kinds</a></p>\n");
+    let mut body = format!("<h1>{title}</h1>\n");
+    if let Some(kind) = of.kind {
+        let (kind, name) = (Short(kind, CELL), encode(kind));
+        body = format!(
+            "<h1>{title}: {kind}</h1>\n<p>Of this kind: <a href=\"/kind?kind={name}\">waiting</a>, \
+            <a href=\"/dead?kind={name}\">dead</a>, <a href=\"/done?kind={name}\">done</a></p>\n"
+        );
     }
     if of.jobs.is_empty() {
-        body.push_str("<p class=\"none\">There are none here.</p>\n");
-        return page("Dead jobs", "", &body);
+        add(&mut body, format_args!("<p class=\"none\">{none}</p>\n{}", of.links()));
+        return page(title, "", &body);
     }
     if of.may_change {
         body.push_str("<form method=\"post\" autocomplete=\"off\">\n");
-        if let Some(kind) = of.kind {
-            let kind = escape(kind);
+        if let Some(kind) = of.kind.map(escape) {
             add(
                 &mut body,
                 format_args!("<input type=\"hidden\" name=\"kind\" value=\"{kind}\">\n"),
             );
         }
     }
-    body.push_str(
-        "<table class=\"cards\"><thead><tr><th>Job<th>Kind<th>Due<th class=\"n\">Failed<th>Key<th>Error\
-        </thead>\n<tbody>\n",
-    );
+    let columns = [
+        ("Job", "id"),
+        ("Kind", ""),
+        (when, "when"),
+        ("Failed", "n"),
+        ("Key", "text"),
+        ("Last error", "text"),
+    ];
     let now = SystemTime::now();
-    for job in of.jobs.iter().take(PAGE) {
-        let checked = if of.is_chosen { " checked" } else { "" };
-        let tick = match of.may_change {
-            true => format!(
-                "<input type=\"checkbox\" name=\"id\" value=\"{0}\" aria-label=\"{0}\"{checked}> ",
-                job.id
-            ),
-            false => String::new(),
-        };
-        add(
-            &mut body,
-            format_args!(
-                "<tr><th scope=\"row\" class=\"id\">{tick}<a href=\"/job?id={0}\">{0}</a>\
-                <td data-label=\"Kind\">{1}<td class=\"when\" data-label=\"Due\">{2}\
-                <td class=\"n\" data-label=\"Failed\">{3}<td class=\"text\" data-label=\"Key\">{4}\
-                <td class=\"text\" data-label=\"Error\">{5}\n",
-                job.id,
-                Short(&job.kind, CELL),
-                relative(job.due, now),
-                job.attempts,
-                key_cell(job),
-                cell(job.error.as_deref()),
-            ),
-        );
-    }
-    body.push_str("</tbody></table>\n");
+    let cell = |text: Option<&str>, most: usize| {
+        text.map_or("–".to_owned(), |text| Short(text, most).to_string())
+    };
+    let row = |job: &StoredJob| {
+        vec![
+            of.job(job.id),
+            Short(&job.kind, CELL).to_string(),
+            relative(job.done.unwrap_or(job.due), now),
+            job.attempts.to_string(),
+            cell(job.key.as_deref(), KEY),
+            cell(job.error.as_deref(), CELL),
+        ]
+    };
+    body.push_str(&table(&columns, of.jobs.iter().take(PAGE).map(row)));
     if of.may_change {
-        let all = of.links.to(of.links.skip, "&all");
+        let all = of.link(of.skip, "&all");
         add(&mut body, format_args!("<p><a href=\"{all}\">Choose all on this page</a></p>\n"));
         body.push_str(&buttons(&["retry", "delete"]));
         body.push_str("</form>\n");
     }
-    add(&mut body, format_args!("<p>{}</p>\n", of.links.html()));
-    page("Dead jobs", "", &body)
-}
-
-/// Jobs that are done.
-pub(super) fn done(kind: Option<&str>, jobs: &[StoredJob], links: &Links) -> String {
-    let mut body = match kind {
-        Some(kind) => format!("<h1>Done: {}</h1>\n", Short(kind, CELL)),
-        None => "<h1>Done</h1>\n".to_owned(),
-    };
-    if jobs.is_empty() {
-        body.push_str("<p class=\"none\">There are none here: few kinds keep their jobs.</p>\n");
-        return page("Done", "", &body);
-    }
-    body.push_str(
-        "<table class=\"cards\"><thead><tr><th>Job<th>Kind<th>Done<th class=\"n\">Failed<th>Key\
-        </thead>\n<tbody>\n",
-    );
-    let now = SystemTime::now();
-    for job in jobs.iter().take(PAGE) {
-        add(
-            &mut body,
-            format_args!(
-                "<tr><th scope=\"row\" class=\"id\"><a href=\"/job?id={0}\">{0}</a>\
-                <td data-label=\"Kind\"><a href=\"/done?kind={5}\">{1}</a>\
-                <td class=\"when\" data-label=\"Done\">{2}\
-                <td class=\"n\" data-label=\"Failed\">{3}<td class=\"text\" data-label=\"Key\">{4}\n",
-                job.id,
-                Short(&job.kind, CELL),
-                job.done.map_or("–".to_owned(), |done| relative(done, now)),
-                job.attempts,
-                key_cell(job),
-                encode(&job.kind),
-            ),
-        );
-    }
-    body.push_str("</tbody></table>\n");
-    add(&mut body, format_args!("<p>{}</p>\n", links.html()));
-    page("Done", "", &body)
+    body.push_str(&of.links());
+    page(title, "", &body)
 }
 
 /// The field for the token, and what to do with the chosen jobs.
