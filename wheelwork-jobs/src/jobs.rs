@@ -56,14 +56,14 @@ impl<S: Store> Jobs<S> {
 
     /// Opens a store with handlers and settings.
     pub fn builder(store: S) -> JobsBuilder<S> {
-        JobsBuilder {
+        JobsBuilder(Settings {
             store,
             handlers: Vec::new(),
             window: Duration::from_secs(30),
             liveness: Duration::from_secs(30),
             tick: Duration::from_millis(1),
             create_tables: true,
-        }
+        })
     }
 
     /// Stores a job. When this returns, the job is durable: it runs even if this process ends now. Returns its id,
@@ -568,14 +568,7 @@ fn interrupted(job: NewJob) -> ScheduleError {
 }
 
 /// Collects the handlers and settings of a [`Jobs`].
-pub struct JobsBuilder<S: Store> {
-    store: S,
-    handlers: Vec<Handler<S>>,
-    window: Duration,
-    liveness: Duration,
-    tick: Duration,
-    create_tables: bool,
-}
+pub struct JobsBuilder<S: Store>(Settings<S>);
 
 impl<S: Store> JobsBuilder<S> {
     /// Runs the jobs of a kind with an async function, on the tokio runtime in which
@@ -589,7 +582,7 @@ impl<S: Store> JobsBuilder<S> {
         R: Future<Output = Result<(), E>> + Send + 'static,
         E: fmt::Display,
     {
-        self.handlers.push(Handler::asynchronous(kind.into(), handler));
+        self.0.handlers.push(Handler::asynchronous(kind.into(), handler));
         self
     }
 
@@ -602,7 +595,7 @@ impl<S: Store> JobsBuilder<S> {
         F: Fn(Job<P, S>) -> Result<(), E> + Send + Sync + 'static,
         E: fmt::Display + 'static,
     {
-        self.handlers.push(Handler::blocking(kind.into(), handler));
+        self.0.handlers.push(Handler::blocking(kind.into(), handler));
         self
     }
 
@@ -611,20 +604,20 @@ impl<S: Store> JobsBuilder<S> {
     ///
     /// Give all nodes of one database the same window and liveness.
     pub fn window(mut self, window: Duration) -> Self {
-        self.window = window;
+        self.0.window = window;
         self
     }
 
     /// How long a node that is silent counts as alive: 30 s by default, at least 100 ms. Then others take
     /// over its jobs. A node sends one query to the store every third of it.
     pub fn liveness(mut self, liveness: Duration) -> Self {
-        self.liveness = liveness;
+        self.0.liveness = liveness;
         self
     }
 
     /// The tick of the timer wheel: 1 ms by default. A job is late by up to two ticks.
     pub fn tick(mut self, tick: Duration) -> Self {
-        self.tick = tick;
+        self.0.tick = tick;
         self
     }
 
@@ -632,7 +625,7 @@ impl<S: Store> JobsBuilder<S> {
     /// by default. If not, [`open`](Self::open) fails with [`OpenError::NoTables`] or
     /// [`OpenError::OlderTables`] then.
     pub fn create_tables(mut self, create_tables: bool) -> Self {
-        self.create_tables = create_tables;
+        self.0.create_tables = create_tables;
         self
     }
 
@@ -643,7 +636,7 @@ impl<S: Store> JobsBuilder<S> {
     /// If two handlers have one kind, a setting is out of range, the store fails or has tables of a newer
     /// version, a thread cannot start, or outside a tokio runtime.
     pub async fn open(self) -> Result<Jobs<S>, OpenError> {
-        let Self { store, handlers, window, liveness, tick, create_tables } = self;
+        let Settings { ref handlers, window, liveness, .. } = self.0;
         if liveness < Duration::from_millis(100) {
             return Err(OpenError::LivenessTooShort { liveness });
         }
@@ -663,9 +656,7 @@ impl<S: Store> JobsBuilder<S> {
                 return Err(OpenError::NoConcurrency { kind: named() });
             }
         }
-        let link =
-            Link::open(Settings { store, handlers, window, liveness, tick, create_tables }).await?;
-        Ok(Jobs(Arc::new(link)))
+        Ok(Jobs(Arc::new(Link::open(self.0).await?)))
     }
 }
 

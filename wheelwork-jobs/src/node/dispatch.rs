@@ -2,14 +2,14 @@
 
 use super::Node;
 use super::finish::{Attempt, Ended};
-use super::held::{Begin, Begun};
+use super::held::Begin;
 use crate::group::Members;
 use crate::handler::{Completion, Job, Told};
 use crate::host::{self, Timeout};
 use crate::job::JobId;
 use crate::kind::Kind;
 use crate::periodic::Repetition;
-use crate::store::{Claim, End, Outcome, Store};
+use crate::store::{Claim, Claimed, End, Outcome, Store};
 use crate::time::{Timestamp, far_future};
 use crate::trace::{self, RunSpan, tell};
 use std::cmp::Reverse;
@@ -75,16 +75,21 @@ pub(super) async fn run<S: Store>(node: Arc<Node<S>>, kind: usize) {
                 }
                 begin = node.begin(claim);
             }
-            if let Begin::Now(begun) = begin {
-                run_one(node, kind, claim, begun).await;
+            if let Begin::Now(job, cancellation) = begin {
+                run_one(node, kind, job, cancellation).await;
             }
             drop(permit);
         });
     }
 }
 
-async fn run_one<S: Store>(node: Arc<Node<S>>, kind: usize, claim: Claim, begun: Begun) {
-    let Begun { key, due, payload, attempts, claims, cancellation } = begun;
+async fn run_one<S: Store>(
+    node: Arc<Node<S>>,
+    kind: usize,
+    job: Claimed,
+    cancellation: CancellationToken,
+) {
+    let Claimed { claim, key, due, payload, attempts, claims, .. } = job;
     let attempt = attempts.saturating_add(1);
     let name = &node.handlers[kind].kind.name;
     let keep_done = node.handlers[kind].kind.keep_done;

@@ -139,15 +139,12 @@ impl<S: Store> Drop for Claiming<'_, S> {
 
 struct HeldJob {
     kind: usize,
-    key: Option<Box<str>>,
     due: Timestamp,
     state: State,
-    payload: String,
+    /// `None` when the handler has it, or nobody needs it any more.
+    job: Option<Claimed>,
     /// The length of the payload, also when the handler has it.
     bytes: usize,
-    priority: u8,
-    attempts: u32,
-    claims: u32,
     /// The store was asked whether it may begin.
     confirmed: bool,
 }
@@ -169,21 +166,11 @@ enum State {
 
 /// Whether a job that is due begins.
 pub(super) enum Begin {
-    Now(Begun),
+    Now(Claimed, CancellationToken),
     /// Only if the store says so.
     Ask,
     /// It is gone, or may not begin now.
     No,
-}
-
-/// A job that begins to run.
-pub(super) struct Begun {
-    pub(super) key: Option<Box<str>>,
-    pub(super) due: Timestamp,
-    pub(super) payload: String,
-    pub(super) attempts: u32,
-    pub(super) claims: u32,
-    pub(super) cancellation: CancellationToken,
 }
 
 impl Held {
@@ -322,27 +309,16 @@ impl<S: Store> Node<S> {
         let mut claimed: Vec<_> = claimed.into_iter().collect();
         claimed.sort_unstable_by_key(|job| (Reverse(job.priority), job.due));
         let mut held = self.held();
-        for Claimed { claim, kind, key, due, payload, priority, attempts, claims } in claimed {
-            let Some(&number) = self.kind_numbers.get(&kind) else { continue };
-            self.counts.count_of(&kind, |counts| counts.claimed += 1);
-            let kind = number;
+        for job in claimed {
+            let (claim, due, bytes) = (job.claim, job.due, job.payload.len());
+            let Some(&kind) = self.kind_numbers.get(&job.kind) else { continue };
+            self.counts.count_of(&job.kind, |counts| counts.claimed += 1);
             // Whoever stops gives them back.
             if held.dropped.contains_key(&claim) || self.stopping.is_cancelled() {
                 continue;
             }
-            let (state, confirmed, bytes) = (State::Waiting(None), false, payload.len());
-            let job = HeldJob {
-                kind,
-                key,
-                due,
-                state,
-                payload,
-                bytes,
-                priority,
-                attempts,
-                claims,
-                confirmed,
-            };
+            let (state, job) = (State::Waiting(None), Some(job));
+            let job = HeldJob { kind, due, state, job, bytes, confirmed: false };
             held.jobs.insert(claim, job);
             held.kinds[kind].add(bytes);
             if held.kinds[kind].paused {
@@ -398,7 +374,7 @@ impl<S: Store> Node<S> {
                 return;
             }
         }
-        job.payload = String::new();
+        job.job = None;
         let count = &mut held.kinds[job.kind];
         count.waiting.remove(&(job.due, claim));
         count.remove(job.bytes);
@@ -417,7 +393,8 @@ impl<S: Store> Node<S> {
         if clock.least(now) >= job.due {
             waiting.remove(&(job.due, claim));
             job.state = State::Due;
-            self.queues[job.kind].push(job.priority, job.due, claim);
+            let priority = job.job.as_ref().map_or(0, |job| job.priority);
+            self.queues[job.kind].push(priority, job.due, claim);
             return;
         }
         // The clock may be read again before, so the first aim is the likely instant.
@@ -469,23 +446,17 @@ impl<S: Store> Node<S> {
             self.arm_at(job, claim, far_future(now, self.liveness / 30));
             return Begin::No;
         }
-        let is_unsure = !job.confirmed && (job.claims > 1 || self.is_deaf());
+        let may_have_begun = job.job.as_ref().is_some_and(|job| job.claims > 1);
+        let is_unsure = !job.confirmed && (may_have_begun || self.is_deaf());
         if is_unsure || ends {
             return Begin::Ask;
         }
+        let Some(begun) = job.job.take() else { return Begin::No };
         let cancellation = CancellationToken::new();
         job.state = State::Running { cancellation: cancellation.clone(), dropped: false };
-        let begun = Begun {
-            key: job.key.take(),
-            due: job.due,
-            payload: std::mem::take(&mut job.payload),
-            attempts: job.attempts,
-            claims: job.claims,
-            cancellation,
-        };
         let kind = job.kind;
         held.kinds[kind].running += 1;
-        Begin::Now(begun)
+        Begin::Now(begun, cancellation)
     }
 
     /// Whether the handler of a job that has begun is called now. Not if the job was dropped meanwhile, or others may
