@@ -62,19 +62,16 @@ impl Runtime {
         runtime::Handle::try_current().ok().map(Self)
     }
 
-    #[cfg(feature = "postgres")]
     /// The runtime that the task which calls is in.
     pub(crate) fn here() -> Self {
         Self(runtime::Handle::current())
     }
 
     /// Runs a task on a thread of its own. Other tasks run there until this one has ended.
-    pub(crate) fn start(task: impl Future<Output = ()> + Send + 'static) -> io::Result<Self> {
+    pub(crate) fn start(task: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
-        let handle = runtime.handle().clone();
         let thread = thread::Builder::new().name("wheelwork-jobs".into());
-        thread.spawn(move || runtime.block_on(task))?;
-        Ok(Self(handle))
+        thread.spawn(move || runtime.block_on(task)).map(drop)
     }
 
     /// Runs a task here.

@@ -36,7 +36,7 @@ const PRUNED: usize = 1_000;
 /// - Work done in the transaction of [`Job::complete_in`] is done exactly once. Without its commit, the job is not
 ///   done.
 /// - No handler is called before the due time, by the database's clock.
-pub struct Jobs<S: Store>(Arc<Link<S>>);
+pub struct Jobs<S: Store>(pub(crate) Arc<Link<S>>);
 
 impl<S: Store> Clone for Jobs<S> {
     fn clone(&self) -> Self {
@@ -174,7 +174,7 @@ impl<S: Store> Jobs<S> {
         let (window, new, me) = (self.0.node.window, job.clone(), self.0.node.me());
         let replacing = move |store: Arc<S>| async move { store.replace(window, &new, me).await };
         let kind = job.kind.clone();
-        let Replaced { insertion, before } = match self.0.call(replacing).await {
+        let Replaced { insertion, before } = match self.0.node.call(replacing).await {
             Ok(replaced) => replaced,
             Err(source) => return Err(ScheduleError::Store { job: Box::new(job), source }),
         };
@@ -228,7 +228,7 @@ impl<S: Store> Jobs<S> {
     pub async fn repeat(&self, periodic: &crate::Periodic) -> Result<JobId, ScheduleError> {
         let failed =
             |source| ScheduleError::Store { job: Box::new(periodic.job().clone()), source };
-        let clock = self.0.call(|store| async move { store.clock().await }).await;
+        let clock = self.0.node.call(|store| async move { store.clock().await }).await;
         let now = clock.map_err(failed)?.shown;
         let job = periodic.to_job(now)?;
         let id = job.id;
@@ -262,7 +262,7 @@ impl<S: Store> Jobs<S> {
     pub async fn cancel(&self, id: JobId) -> Result<bool, StoreError> {
         let me = self.0.node.me();
         let cancelling = move |store: Arc<S>| async move { store.cancel(id, me).await };
-        let Some(Cancelled { kind, removed }) = self.0.call(cancelling).await? else {
+        let Some(Cancelled { kind, removed }) = self.0.node.call(cancelling).await? else {
             return Ok(false);
         };
         self.0.node.counts.count_of(&kind, |counts| counts.cancelled += 1);
@@ -289,7 +289,7 @@ impl<S: Store> Jobs<S> {
     /// If the store fails.
     pub async fn get_by_key(&self, key: &str) -> Result<Option<StoredJob>, StoreError> {
         let key = stored_key(key);
-        self.0.call(move |store| async move { store.find(&key).await }).await
+        self.0.node.call(move |store| async move { store.find(&key).await }).await
     }
 
     /// Deletes the job that has a key, as [`cancel`](Self::cancel) does. False if there is none.
@@ -343,7 +343,7 @@ impl<S: Store> Jobs<S> {
             let pruning = move |store: Arc<S>| async move {
                 store.prune(kind.as_deref(), before, PRUNED).await
             };
-            let pruned = self.0.call(pruning).await?;
+            let pruned = self.0.node.call(pruning).await?;
             all += pruned as u64;
             if pruned < PRUNED {
                 return Ok(all);
@@ -362,7 +362,7 @@ impl<S: Store> Jobs<S> {
         loop {
             let pruning =
                 move |store: Arc<S>| async move { store.prune_done(before, PRUNED).await };
-            let pruned = self.0.call(pruning).await?;
+            let pruned = self.0.node.call(pruning).await?;
             all += pruned as u64;
             if pruned < PRUNED {
                 return Ok(all);
@@ -413,7 +413,7 @@ impl<S: Store> Jobs<S> {
 
     async fn set_paused(&self, kind: &str, paused: bool) -> Result<bool, StoreError> {
         let kind = kind.to_owned();
-        self.0.call(move |store| async move { store.set_paused(&kind, paused).await }).await
+        self.0.node.call(move |store| async move { store.set_paused(&kind, paused).await }).await
     }
 
     /// Runs a dead job at once, with new attempts. False if there is no such job, or it is not dead.
@@ -436,7 +436,7 @@ impl<S: Store> Jobs<S> {
         let moving = move |store: Arc<S>| async move {
             store.reschedule(id, when, window, dead, from, me).await
         };
-        let Some(removed) = self.0.call(moving).await? else { return Ok(false) };
+        let Some(removed) = self.0.node.call(moving).await? else { return Ok(false) };
         self.0.node.settle(id, removed).await?;
         Ok(true)
     }
@@ -447,7 +447,7 @@ impl<S: Store> Jobs<S> {
     ///
     /// If the store fails.
     pub async fn get(&self, id: JobId) -> Result<Option<StoredJob>, StoreError> {
-        self.0.call(move |store| async move { store.get(id).await }).await
+        self.0.node.call(move |store| async move { store.get(id).await }).await
     }
 
     /// The jobs that a filter selects, the earliest first.
@@ -456,17 +456,7 @@ impl<S: Store> Jobs<S> {
     ///
     /// If the store fails.
     pub async fn list(&self, filter: Filter) -> Result<Vec<StoredJob>, StoreError> {
-        self.0.call(move |store| async move { store.list(&filter).await }).await
-    }
-
-    /// Calls the store, on the node's thread.
-    #[cfg(feature = "redb")]
-    pub(crate) async fn call<T, F>(&self, call: impl FnOnce(Arc<S>) -> F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T, StoreError>> + Send + 'static,
-    {
-        self.0.call(call).await
+        self.0.node.call(move |store| async move { store.list(&filter).await }).await
     }
 
     /// Counts the jobs of each kind. Reads all of them, so it takes long if they are many.
@@ -475,7 +465,7 @@ impl<S: Store> Jobs<S> {
     ///
     /// If the store fails.
     pub async fn stats(&self) -> Result<Vec<KindStats>, StoreError> {
-        let counted = self.0.call(|store| async move { store.glance(Most::ALL).await });
+        let counted = self.0.node.call(|store| async move { store.glance(Most::ALL).await });
         Ok(counted.await?.kinds)
     }
 
@@ -486,7 +476,7 @@ impl<S: Store> Jobs<S> {
     ///
     /// If the store fails.
     pub async fn glance(&self) -> Result<Glance, StoreError> {
-        self.0.call(|store| async move { store.glance(Most::GLANCE).await }).await
+        self.0.node.call(|store| async move { store.glance(Most::GLANCE).await }).await
     }
 
     /// Some dead or free jobs, without their payloads. Reads at most [`Peek::MOST_READ`] rows, however many jobs
@@ -497,7 +487,7 @@ impl<S: Store> Jobs<S> {
     /// If the store fails.
     pub async fn peek(&self, peek: Peek) -> Result<Vec<StoredJob>, StoreError> {
         let peek = peek.bounded();
-        self.0.call(move |store| async move { store.peek(&peek).await }).await
+        self.0.node.call(move |store| async move { store.peek(&peek).await }).await
     }
 
     /// What this `Jobs` has done, and what it holds.

@@ -49,7 +49,7 @@ impl Jobs<Redb> {
     /// If the store has no clock for tests, or a due job has not ended within a minute of real time: it may have
     /// no handler.
     pub async fn advance(&self, time: Duration) -> Result<(), StoreError> {
-        self.call(move |store| async move { advance(store, time).await }).await
+        self.0.node.call(move |store| async move { advance(store, time).await }).await
     }
 }
 

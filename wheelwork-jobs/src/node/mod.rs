@@ -43,7 +43,6 @@ use self::dispatch::DueQueue;
 use self::finish::Ended;
 use self::held::Held;
 use self::insert::Request;
-use self::members::Members;
 use self::revoke::Revocations;
 use self::stop::{Parts, Stop};
 use self::work::Hearing;
@@ -70,6 +69,8 @@ const REQUESTS: usize = 4_096;
 /// What all parts of a node share.
 pub(crate) struct Node<S: Store> {
     pub(crate) store: Arc<S>,
+    /// The node's thread.
+    runtime: Runtime,
     pub(crate) window: Duration,
     liveness: Duration,
     handlers: Vec<Handler<S>>,
@@ -106,7 +107,6 @@ pub(crate) struct Node<S: Store> {
     queues: Vec<DueQueue>,
     /// Due jobs that the store is asked about first.
     unsure: Unsure,
-    members: Members,
     revocations: Revocations,
     /// Why the node has died.
     fault: Mutex<Option<String>>,
@@ -123,7 +123,6 @@ pub(crate) struct Link<S: Store> {
     pub(crate) node: Arc<Node<S>>,
     requests: mpsc::Sender<Request>,
     stop: Mutex<Option<oneshot::Sender<Stop>>>,
-    runtime: Runtime,
 }
 
 /// What a node is made of.
@@ -155,9 +154,9 @@ impl<S: Store> Link<S> {
             let _ = opened.send(Ok(node.clone()));
             node.live(stopped, parts).await;
         };
-        let runtime = Runtime::start(live).map_err(OpenError::Thread)?;
+        Runtime::start(live).map_err(OpenError::Thread)?;
         match opening.await {
-            Ok(node) => Ok(Self { node: node?, requests, stop: Mutex::new(Some(stop)), runtime }),
+            Ok(node) => Ok(Self { node: node?, requests, stop: Mutex::new(Some(stop)) }),
             Err(_) => Err(OpenError::Thread(std::io::Error::other("it has ended"))),
         }
     }
@@ -181,16 +180,6 @@ impl<S: Store> Link<S> {
                 })
             }
         }
-    }
-
-    /// Calls the store on the node's thread, where its connections live.
-    pub(crate) async fn call<T, F>(&self, call: impl FnOnce(Arc<S>) -> F) -> Result<T>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T>> + Send + 'static,
-    {
-        let called = self.runtime.spawn(call(self.node.store.clone()));
-        called.await.unwrap_or_else(|error| Err(StoreError::new("run after a stop", error)))
     }
 
     /// Stops the node. Waits for the handlers that run, at most for `limit`.
@@ -222,6 +211,7 @@ impl<S: Store> Node<S> {
         let (ends, ended) = mpsc::unbounded_channel();
         let node = Arc::new(Self {
             store,
+            runtime: Runtime::here(),
             window: settings.window,
             liveness: settings.liveness,
             kind_numbers: kinds.iter().cloned().zip(0..).collect(),
@@ -246,7 +236,6 @@ impl<S: Store> Node<S> {
             stopping: CancellationToken::new(),
             queues,
             unsure: Unsure::default(),
-            members: Members::default(),
             revocations: Revocations::default(),
             fault: Mutex::new(None),
             ended: CancellationToken::new(),
@@ -281,7 +270,6 @@ impl<S: Store> Node<S> {
             parts.start(revoke::acknowledge(self.clone()));
             parts.start(work::run(self.clone()));
             parts.start(confirm::run(self.clone()));
-            parts.start(members::run(self.clone()));
             parts.start(progress::run(self.clone()));
             parts.start(expiry::marks(self.clone()));
         }
@@ -292,6 +280,16 @@ impl<S: Store> Node<S> {
             parts.watch(handlers.spawn(dispatch::run(self.clone(), kind)));
         }
         parts
+    }
+
+    /// Calls the store on the node's thread, where its connections live.
+    pub(crate) async fn call<T, F>(&self, call: impl FnOnce(Arc<S>) -> F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        let called = self.runtime.spawn(call(self.store.clone()));
+        called.await.unwrap_or_else(|error| Err(StoreError::new("run after a stop", error)))
     }
 
     pub(crate) fn metrics(&self) -> Metrics {

@@ -101,13 +101,13 @@ impl Runtime {
         Self(world::home())
     }
 
-    pub(crate) fn start(task: impl Future<Output = ()> + Send + 'static) -> io::Result<Self> {
+    pub(crate) fn start(task: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
         let home = world::home().thread();
         world::spawn(home, async move {
             task.await;
             world::end_thread(home);
         });
-        Ok(Self(home))
+        Ok(())
     }
 
     pub(crate) fn spawn<T: Send + 'static>(
