@@ -270,7 +270,10 @@ impl<S: Store> Run<'_, S> {
 
     fn end_well(&self, ran: Ran) -> (Outcome, Attempt) {
         match ran {
-            Ran::Waits(members) => return (Outcome::Wait(members), Attempt::Known),
+            Ran::Waits(members) => {
+                let at = self.node.clock().least(host::now());
+                return (Outcome::Wait { members, at }, Attempt::Known);
+            }
             Ran::Dropped => return (Outcome::LetGo, Attempt::Known),
             Ran::Yes | Ran::No => {}
         }
@@ -338,6 +341,6 @@ fn word_for(outcome: &Outcome) -> &'static str {
         Outcome::Retry { .. } => "retry",
         Outcome::Bury { .. } => "dead",
         Outcome::LetGo => "let go",
-        Outcome::Wait(_) => "waits",
+        Outcome::Wait { .. } => "waits",
     }
 }

@@ -110,7 +110,7 @@ async fn tell<S: Store>(
         near |= match node.note_end(ended, answer == Finished::Held) {
             Outcome::Retry { delay, .. } | Outcome::Snooze { delay } => delay <= node.window,
             Outcome::Repeat { due, .. } => due <= horizon,
-            Outcome::LetGo | Outcome::Wait(_) => true,
+            Outcome::LetGo | Outcome::Wait { .. } => true,
             Outcome::Done | Outcome::Keep(_) | Outcome::Bury { .. } => false,
         };
     }
@@ -151,7 +151,7 @@ impl<S: Store> Node<S> {
 
     fn count(&self, kind: usize, outcome: &Outcome, held: bool) {
         self.counts.count_of(&self.kinds[kind], |counts| match outcome {
-            Outcome::LetGo | Outcome::Wait(_) => {}
+            Outcome::LetGo | Outcome::Wait { .. } => {}
             _ if !held => counts.lost += 1,
             Outcome::Done | Outcome::Keep(_) | Outcome::Repeat { error: None, ran: true, .. } => {
                 counts.done += 1;

@@ -524,7 +524,12 @@ pub(crate) enum Outcome {
     LetGo,
     /// It has not begun: it is the last job of a group, and these have not ended, as far as its node knows. It is
     /// free again when they have. A store may let a node look before.
-    Wait(Members),
+    Wait {
+        /// These.
+        members: Members,
+        /// When its node has looked.
+        at: Timestamp,
+    },
 }
 
 /// How a job is kept that is done.

@@ -66,7 +66,7 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         ),
         sql::HOLDING => (&[Int, Uuids, Ints], &[Uuid, Int]),
         sql::START => (&[Int, Uuids, Ints], &[Uuid, Int, Int]),
-        sql::DONE | sql::LET_GO | sql::WAIT => (&[Uuids, Ints], &[Uuid, Int]),
+        sql::DONE | sql::LET_GO => (&[Uuids, Ints], &[Uuid, Int]),
         sql::PAUSE | sql::RESUME => (&[Text], &[Text]),
         sql::FAILED => (&[Uuids, Ints, Ints, Texts, Times], &[Uuid, Int]),
         sql::LEFT => (&[Uuids, Ints], &[Uuid, Int, Bool]),
@@ -102,9 +102,6 @@ pub(super) struct Statement<'a> {
 }
 
 type Done<T = ()> = Result<T, Fault>;
-
-/// Before the last job of a group looks again.
-const WAIT: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
 
 fn micros(number: i64) -> Duration {
     Duration::from_micros(number.max(0).unsigned_abs())
@@ -178,7 +175,6 @@ impl<'a> Statement<'a> {
             sql::CLAIM_LIMITED => self.claim_limited(p).await,
             sql::DONE => self.done(p).await,
             sql::LET_GO => self.let_go(p).await,
-            sql::WAIT => self.wait(p).await,
             sql::PAUSE => self.set_paused(&p.text(1), true).await,
             sql::RESUME => self.set_paused(&p.text(1), false).await,
             sql::FAILED => self.failed(p).await,
@@ -844,17 +840,6 @@ impl<'a> Statement<'a> {
         for (id, row) in &mine {
             let claims = (row.claims - 1).max(0);
             self.set(*id, JobRow { owner: None, claims, ..row.clone() });
-        }
-        Ok(mine.iter().map(claim_of).collect())
-    }
-
-    async fn wait(&self, p: &Parameters) -> Done<Rows> {
-        let mine = self.lock_claims(&p.uuids(1), &p.ints(2), |row| row.owner.is_some()).await?;
-        for (id, row) in &mine {
-            let age = self.now.as_micros().cast_signed() - row.epoch;
-            let pause = micros(age / 8).clamp(WAIT.0, WAIT.1);
-            let (owner, claims, starts, due) = (None, 0, 0, self.now.after(pause));
-            self.set(*id, JobRow { owner, claims, starts, due, ..row.clone() });
         }
         Ok(mine.iter().map(claim_of).collect())
     }

@@ -4,10 +4,14 @@
 use super::connect::{Call, halve, state_of};
 use super::{Inner, columns, history, micros, rows, sql};
 use crate::store::{Claim, End, Finished, NodeId, Outcome, Result, Started, StoreError};
+use crate::time::Timestamp;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use tokio_postgres::error::SqlState;
+
+/// The last job of a group waits for an eighth of its age, within this.
+const WAIT: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
 
 /// A run after which the job stays, as it is stored.
 #[derive(Clone)]
@@ -55,7 +59,7 @@ impl Inner {
 
     pub(super) async fn finish(&self, ends: &[End]) -> Result<Vec<Finished>> {
         let mut call = self.ends.call("end jobs").await?;
-        let (mut done, mut let_go, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut done, mut let_go) = (Vec::new(), Vec::new());
         let (mut failed, mut kept) = (Vec::new(), Vec::new());
         for End { claim, outcome } in ends {
             let (delay, error, next) = match outcome {
@@ -71,9 +75,10 @@ impl Inner {
                     let_go.push(*claim);
                     continue;
                 }
-                Outcome::Wait(_) => {
-                    waiting.push(*claim);
-                    continue;
+                // The first epoch is the time at which it was stored.
+                Outcome::Wait { at, .. } => {
+                    let age = at.since(Timestamp::from_micros(claim.epoch));
+                    (Some(micros((age / 8).clamp(WAIT.0, WAIT.1))), None, None)
                 }
                 Outcome::Repeat { due, error, .. } => {
                     (None, error.as_ref().map(Into::into), Some((*due).into()))
@@ -88,14 +93,12 @@ impl Inner {
         done.sort_unstable();
         failed.sort_unstable_by_key(|failure| failure.claim);
         let_go.sort_unstable();
-        waiting.sort_unstable();
 
         let mut held = HashSet::new();
         change(&mut call, sql::DONE, &done, &mut held).await?;
         let not_kept = history::keep(&mut call, kept, &mut held).await?;
         change(&mut call, sql::DONE, &not_kept, &mut held).await?;
         change(&mut call, sql::LET_GO, &let_go, &mut held).await?;
-        change(&mut call, sql::WAIT, &waiting, &mut held).await?;
         fail(&mut call, &failed, &mut held).await?;
         let missing: Vec<Claim> =
             ends.iter().map(|end| end.claim).filter(|claim| !held.contains(claim)).collect();

@@ -518,20 +518,6 @@ WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
 RETURNING job.id, job.epoch"
 );
 
-/// Frees the last jobs of groups, which wait: ids $1, epochs $2. A node looks again after an eighth of the time since
-/// they were stored, which the epoch says: at least 0.2 s, at most 30 s.
-pub(crate) const WAIT: &str = concat!(
-    claimed!("$1::uuid[], $2::bigint[]", "id, epoch", "held.owner IS NOT NULL"),
-    "
-UPDATE wheelwork_jobs AS job
-SET owner = NULL, claims = 0, starts = 0,
-    due = statement_timestamp() + interval '1 microsecond' * least(greatest(
-        ((extract(epoch FROM statement_timestamp()) * 1000000)::bigint - job.epoch) / 8, 200000
-    ), 30000000)
-WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
-RETURNING job.id, job.epoch"
-);
-
 /// Those of the claims ($2, $3) that the node $1 has. `OFFSET` as in `claimed`.
 pub(crate) const HOLDING: &str = "
 SELECT job.id, job.epoch

@@ -741,7 +741,7 @@ impl<'w, 't> Writing<'w, 't> {
                 claims.freed(&row.kind, row.due, claim.id);
                 return Ok(true);
             }
-            Outcome::Wait(members) => {
+            Outcome::Wait { members, .. } => {
                 if !claims.groups.wait(claim.id, members, |id| tables.is_dead(id))? {
                     claims.freed(&row.kind, row.due, claim.id);
                 }

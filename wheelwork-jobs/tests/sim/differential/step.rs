@@ -59,7 +59,7 @@ macro_rules! named {
 }
 
 /// What nodes run. Those that change something come more often.
-const OF_NODES: [(&str, &str, u32); 35] = [
+const OF_NODES: [(&str, &str, u32); 34] = [
     named!(NEXT_NODE 6),
     named!(PROLONG 1),
     named!(END_NODE 1),
@@ -84,7 +84,6 @@ const OF_NODES: [(&str, &str, u32); 35] = [
     named!(START 4),
     named!(DONE 3),
     named!(LET_GO 3),
-    named!(WAIT 3),
     named!(PAUSE 1),
     named!(RESUME 2),
     named!(FAILED 8),
@@ -211,7 +210,6 @@ impl Generator {
                 vec![owner.map_or_else(|| self.node(), Int), ids, epochs]
             }
             sql::DONE | sql::LET_GO | sql::LEFT => self.claims(4).into(),
-            sql::WAIT => self.claims(1).into(),
             sql::FAILED => {
                 let ids = self.held(4);
                 let epochs = List(ids.iter().map(|id| self.epoch(id)).collect());
