@@ -52,7 +52,6 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         }
         sql::STORE_IN => (&[Uuid, Text, Text, Time, Int, Text, Int, Int, Int], &[Text]),
         sql::ENDED => (&[Ints], &[Int, Text]),
-        sql::KNOWN => (&[Uuids], &[Uuid]),
         sql::MARKED => (&[Uuids, Texts, Texts, Texts], &[Uuid, Uuid]),
         sql::UNMARK => (&[Int], &[Int]),
         sql::STORED => (&[Uuids], &[Uuid, Bool]),
@@ -157,11 +156,6 @@ impl<'a> Statement<'a> {
             sql::INSERT_UNIQUE => self.insert(p, &p.ints(11)).await,
             sql::STORE_IN => self.store_in(p).await,
             sql::ENDED => Ok(self.ended(&p.ints(1))),
-            sql::KNOWN => {
-                let state = self.state();
-                let known = |id: &u128| state.job(self.tx, *id).is_some();
-                Ok(p.uuids(1).into_iter().filter(known).map(|id| vec![Cell::Uuid(id)]).collect())
-            }
             sql::MARKED => Ok(self.marked(p)),
             sql::UNMARK => self.unmark(p.int(1)),
             sql::STORED => {

@@ -3,7 +3,7 @@
 
 use super::connect::{Call, is_locked, is_of_connection, state_of};
 use super::rows::{get, uuid};
-use super::{Columns, Inner, Parameters, rows, sql};
+use super::{Inner, Parameters, micros, rows, sql, time_or_delay};
 use crate::host;
 use crate::job::{JobId, NewJob};
 use crate::store::{Insert, Inserted, Insertion, Result, StoreError};
@@ -89,11 +89,27 @@ async fn insert(
     window: i64,
     jobs: &[&Insert],
 ) -> Result<Vec<Insertion>> {
-    let columns = Columns::of(jobs.iter().map(|insert| &insert.job));
-    let may_claim: Vec<bool> = jobs.iter().map(|insert| insert.claim).collect();
-    let Columns { ids, kinds, keys, times, delays, payloads, priorities, periods } = &columns;
+    let new = || jobs.iter().map(|insert| &insert.job);
+    let ids: Vec<_> = new().map(|job| uuid(job.id)).collect();
+    let kinds: Vec<_> = new().map(|job| &*job.kind).collect();
+    let keys: Vec<_> = new().map(|job| job.key.as_deref()).collect();
+    let (times, delays): (Vec<_>, Vec<_>) = new().map(|job| time_or_delay(job.when)).unzip();
+    let payloads: Vec<_> = new().map(|job| &*job.payload).collect();
+    let may_claim: Vec<_> = jobs.iter().map(|insert| insert.claim).collect();
+    let priorities: Vec<_> = new().map(|job| i64::from(job.priority)).collect();
+    let periods: Vec<_> = new().map(|job| job.unique_for.map(micros)).collect();
     let parameters: Parameters<'_, 11> = [
-        &node, &window, ids, kinds, keys, times, delays, payloads, &may_claim, priorities, periods,
+        &node,
+        &window,
+        &ids,
+        &kinds,
+        &keys,
+        &times,
+        &delays,
+        &payloads,
+        &may_claim,
+        &priorities,
+        &periods,
     ];
     let is_unique = periods.iter().any(Option::is_some);
     let rows = match is_unique {
@@ -106,13 +122,13 @@ async fn insert(
     let mut known: HashSet<Uuid> = stored.keys().copied().collect();
     let refused: Vec<Uuid> = ids.iter().filter(|id| !stored.contains_key(id)).copied().collect();
     if !refused.is_empty() {
-        for row in &call.read(sql::KNOWN, &[&refused]).await.map_err(StoreError::not_undone)? {
+        for row in &call.read(sql::STORED, &[&refused]).await.map_err(StoreError::not_undone)? {
             known.insert(get(row, 0)?);
         }
     }
     let mut marked: HashMap<Uuid, Uuid> = HashMap::new();
     if is_unique && !refused.is_empty() {
-        let marks = call.read(sql::MARKED, &[ids, kinds, keys, payloads]).await;
+        let marks = call.read(sql::MARKED, &[&ids, &kinds, &keys, &payloads]).await;
         for row in &marks.map_err(StoreError::not_undone)? {
             marked.insert(get(row, 0)?, get(row, 1)?);
         }

@@ -535,46 +535,6 @@ impl Calls for Postgres {
 
 type Parameters<'a, const N: usize> = [&'a (dyn ToSql + Sync); N];
 
-/// The parameters of an insertion.
-struct Columns<'a> {
-    ids: Vec<Uuid>,
-    kinds: Vec<&'a str>,
-    keys: Vec<Option<&'a str>>,
-    times: Vec<Option<SystemTime>>,
-    delays: Vec<Option<i64>>,
-    payloads: Vec<&'a str>,
-    priorities: Vec<i64>,
-    /// For how long they are unique.
-    periods: Vec<Option<i64>>,
-}
-
-impl<'a> Columns<'a> {
-    fn of(jobs: impl IntoIterator<Item = &'a NewJob>) -> Self {
-        let mut columns = Self {
-            ids: vec![],
-            kinds: vec![],
-            keys: vec![],
-            times: vec![],
-            delays: vec![],
-            payloads: vec![],
-            priorities: vec![],
-            periods: vec![],
-        };
-        for job in jobs {
-            let (time, delay) = time_or_delay(job.when);
-            columns.ids.push(uuid(job.id));
-            columns.kinds.push(&job.kind);
-            columns.keys.push(job.key.as_deref());
-            columns.times.push(time);
-            columns.delays.push(delay);
-            columns.payloads.push(&job.payload);
-            columns.priorities.push(job.priority.into());
-            columns.periods.push(job.unique_for.map(micros));
-        }
-        columns
-    }
-}
-
 fn columns(claims: &[Claim]) -> (Vec<Uuid>, Vec<i64>) {
     claims.iter().map(|claim| (uuid(claim.id), claim.epoch.cast_signed())).unzip()
 }

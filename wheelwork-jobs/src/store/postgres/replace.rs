@@ -1,7 +1,7 @@
 //! New jobs that take the place of others with the same key.
 
 use super::connect::state_of;
-use super::{Columns, Inner, Parameters, rows, sql};
+use super::{Inner, Parameters, rows, sql, time_or_delay, uuid};
 use crate::host;
 use crate::job::NewJob;
 use crate::store::{Insertion, Replaced, Result};
@@ -16,13 +16,10 @@ impl Inner {
         me: Option<i64>,
     ) -> Result<Replaced> {
         let begun = host::now();
-        let columns = Columns::of([job]);
-        let Columns { ids, kinds, keys, times, delays, payloads, priorities, .. } = &columns;
-        let (id, kind, key) = (&ids[0], &kinds[0], &keys[0]);
-        let (time, delay, payload, priority) =
-            (&times[0], &delays[0], &payloads[0], &priorities[0]);
+        let (id, (time, delay)) = (uuid(job.id), time_or_delay(job.when));
+        let (kind, priority) = (&*job.kind, i64::from(job.priority));
         let parameters: Parameters<'_, 9> =
-            [id, kind, key, time, delay, payload, &window, priority, &me];
+            [&id, &kind, &job.key, &time, &delay, &job.payload, &window, &priority, &me];
         while host::elapsed(begun) < self.limit {
             match self.change("replace a job", sql::REPLACE, &parameters).await {
                 Ok(answer) => {
@@ -34,7 +31,7 @@ impl Inner {
                 Err(error) if state_of(&error) == Some(&SqlState::UNIQUE_VIOLATION) => {}
                 Err(error) => return Err(error),
             }
-            let known = self.change("replace a job", sql::KNOWN, &[ids]).await?;
+            let known = self.change("replace a job", sql::STORED, &[&vec![id]]).await?;
             if !known.is_empty() {
                 return Ok(Replaced { insertion: Insertion::AlreadyStored, before: None });
             }

@@ -310,9 +310,6 @@ WITH over AS (
 )
 SELECT count(*) FROM over";
 
-/// Those of the ids $1 that are stored.
-pub(crate) const KNOWN: &str = "SELECT id FROM wheelwork_jobs WHERE id = ANY ($1::uuid[])";
-
 /// Claims for the node $1 free jobs that are due within $2 microseconds: of each kind $3 that is not paused at most
 /// $4. First those that are due and have a priority, each priority by the index of these (a kind that has none costs
 /// one look), then the others. The first statement has locked what it returns, so the second leaves it out. `OFFSET` keeps the

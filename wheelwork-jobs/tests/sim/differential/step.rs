@@ -59,7 +59,7 @@ macro_rules! named {
 }
 
 /// What nodes run. Those that change something come more often.
-const OF_NODES: [(&str, &str, u32); 34] = [
+const OF_NODES: [(&str, &str, u32); 33] = [
     named!(NEXT_NODE 6),
     named!(PROLONG 1),
     named!(END_NODE 1),
@@ -73,7 +73,6 @@ const OF_NODES: [(&str, &str, u32); 34] = [
     named!(INSERT 9),
     named!(INSERT_UNIQUE 6),
     named!(ENDED 1),
-    named!(KNOWN 1),
     named!(MARKED 1),
     named!(UNMARK 2),
     named!(STORED 1),
@@ -188,7 +187,7 @@ impl Generator {
             sql::BEAT => vec![self.node(), self.delay(5), self.some_kinds()],
             sql::INSERT | sql::INSERT_UNIQUE => self.insert(text == sql::INSERT_UNIQUE),
             sql::ENDED => vec![Transactions],
-            sql::KNOWN | sql::STORED => vec![List(self.ids(4))],
+            sql::STORED => vec![List(self.ids(4))],
             sql::MARKED => {
                 let ids = self.ids(4);
                 let (kinds, keys) = (self.list(&ids, Self::kind), self.list(&ids, Self::key));

@@ -9,8 +9,8 @@ mod sqlx;
 mod tokio;
 
 use super::history::COMPLETE_KEPT;
-use super::{Postgres, micros, sql, uuid};
-use crate::job::{NewJob, When};
+use super::{Postgres, micros, sql, time_or_delay, uuid};
+use crate::job::NewJob;
 use crate::store::{Claim, Insertion, Kept, Result, StoreError, Transact};
 use crate::time::Timestamp;
 use std::error::Error;
@@ -97,10 +97,7 @@ impl Postgres {
         window: Duration,
         job: &NewJob,
     ) -> Result<Option<Insertion>, Failed> {
-        let (time, delay) = match job.when {
-            When::At(due) => (Some(due.into()), None),
-            When::After(micros) => (None, Some(i64::try_from(micros).unwrap_or(i64::MAX))),
-        };
+        let (time, delay) = time_or_delay(job.when);
         let values = vec![
             Value::Uuid(uuid(job.id)),
             Value::Text(Some(job.kind.to_string())),
