@@ -83,7 +83,9 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         sql::REPEAT_IN => (&[Uuid, Int, Time, Int], &[Text]),
         sql::GET => (&[Uuid], &[Uuid, Text, Text, Time, Text, Int, Bool, Bool, Text, Int]),
         progress::PROGRESS => (&[Uuid], &[Int, Int, Text]),
-        history::GET_DONE => (&[Uuid], &[Uuid, Text, Text, Time, Text, Int, Time, Text]),
+        history::GET_DONE => {
+            (&[Uuid], &[Uuid, Text, Text, Time, Text, Int, Bool, Bool, Text, Int, Time, Text])
+        }
         EFFECT => (&[Int], &[]),
         LOCK_ROW => (&[Uuid], &[]),
         other => panic!("the simulation does not know the statement {other}"),

@@ -89,12 +89,13 @@ RETURNING id";
 
 /// The job $1, if it is done and kept.
 pub(crate) const GET_DONE: &str = "
-SELECT id, kind, key, due, payload, attempts, done, result FROM wheelwork_done WHERE id = $1";
+SELECT id, kind, key, due, payload, attempts, false, false, NULL, 0::bigint, done, result
+FROM wheelwork_done WHERE id = $1";
 
 /// The jobs of the kind $1, or all if that is NULL, without their payloads and results: of the $4 that were done
 /// last, at most $3 behind the first $2.
 pub(super) const PEEK_DONE: &str = "
-SELECT id, kind, key, due, '', attempts, done, NULL
+SELECT id, kind, key, due, '', attempts, false, false, NULL, 0::bigint, done, NULL
 FROM (
     SELECT id, kind, key, due, attempts, done FROM wheelwork_done ORDER BY done DESC LIMIT $4
 ) AS last

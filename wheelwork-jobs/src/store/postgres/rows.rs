@@ -128,20 +128,8 @@ pub(super) fn stored(row: &Row) -> Result<StoredJob> {
 
 /// A job that is done, and was kept.
 pub(super) fn done(row: &Row) -> Result<StoredJob> {
-    Ok(StoredJob {
-        id: id(row, 0)?,
-        kind: get(row, 1)?,
-        key: get(row, 2)?,
-        due: get(row, 3)?,
-        payload: get(row, 4)?,
-        attempts: count(row, 5)?,
-        state: State::Done,
-        error: None,
-        priority: 0,
-        done: Some(get(row, 6)?),
-        result: get(row, 7)?,
-        progress: None,
-    })
+    let (state, done) = (State::Done, Some(get(row, 10)?));
+    Ok(StoredJob { state, done, result: get(row, 11)?, ..stored(row)? })
 }
 
 pub(super) fn stats(row: &Row) -> Result<KindStats> {
