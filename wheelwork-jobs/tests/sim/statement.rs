@@ -63,12 +63,11 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
             &[Int, Int, Text, Int, Int, Int, Int],
             &[Uuid, Int, Text, Time, Text, Int, Int, Int, Text, Text, Int, Time, Time],
         ),
-        sql::HOLDING => (&[Int, Uuids, Ints], &[Uuid, Int]),
         sql::START => (&[Int, Uuids, Ints], &[Uuid, Int, Int]),
         sql::DONE | sql::LET_GO => (&[Uuids, Ints], &[Uuid, Int]),
         sql::PAUSE | sql::RESUME => (&[Text], &[Text]),
         sql::FAILED => (&[Uuids, Ints, Ints, Texts, Times], &[Uuid, Int]),
-        sql::LEFT => (&[Uuids, Ints], &[Uuid, Int, Bool]),
+        sql::OWNERS => (&[Uuids, Ints], &[Uuid, Int, Int]),
         sql::CANCEL => (&[Uuid, Int], &[Int, Int, Bool, Text, Text]),
         sql::RESCHEDULE => {
             (&[Uuid, Time, Int, Int, Bool, Int, Time], &[Int, Int, Bool, Text, Text])
@@ -174,8 +173,7 @@ impl<'a> Statement<'a> {
             sql::PAUSE => self.set_paused(&p.text(1), true).await,
             sql::RESUME => self.set_paused(&p.text(1), false).await,
             sql::FAILED => self.failed(p).await,
-            sql::LEFT => Ok(self.left(p)),
-            sql::HOLDING => Ok(self.holding(p)),
+            sql::OWNERS => Ok(self.owners(p)),
             sql::START => self.start(p).await,
             sql::CANCEL => self.cancel(p.uuid(1), p.maybe_int(2)).await,
             sql::REVOKED => Ok(self.revoked(p)),
@@ -851,23 +849,13 @@ impl<'a> Statement<'a> {
         Ok(vec![vec![Cell::of(is_near.then(|| self.tx.to_string()), Cell::Text)]])
     }
 
-    fn left(&self, p: &Parameters) -> Rows {
+    fn owners(&self, p: &Parameters) -> Rows {
         let state = self.state();
-        let left = p.uuids(1).into_iter().zip(p.ints(2)).filter_map(|(id, epoch)| {
+        let owners = p.uuids(1).into_iter().zip(p.ints(2)).filter_map(|(id, epoch)| {
             let row = state.job(self.tx, id).filter(|row| row.epoch == epoch)?;
-            Some(vec![Cell::Uuid(id), Cell::Int(epoch), Cell::Bool(row.owner.is_some())])
+            Some(vec![Cell::Uuid(id), Cell::Int(epoch), Cell::of(row.owner, Cell::Int)])
         });
-        left.collect()
-    }
-
-    fn holding(&self, p: &Parameters) -> Rows {
-        let state = self.state();
-        let holding = p.uuids(2).into_iter().zip(p.ints(3)).filter_map(|(id, epoch)| {
-            let row = state.job(self.tx, id)?;
-            let holds = row.epoch == epoch && row.owner == Some(p.int(1));
-            holds.then(|| vec![Cell::Uuid(id), Cell::Int(epoch)])
-        });
-        holding.collect()
+        owners.collect()
     }
 
     async fn start(&self, p: &Parameters) -> Done<Rows> {

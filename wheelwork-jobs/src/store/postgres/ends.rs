@@ -47,13 +47,9 @@ impl Inner {
         let mut started: Vec<Started> = rows.iter().map(rows::started).collect::<Result<_, _>>()?;
         let counted: HashSet<Claim> = started.iter().map(|started| started.claim).collect();
         claims.retain(|claim| !counted.contains(claim));
-        if !claims.is_empty() {
-            // Somebody has locked their rows, or they are lost.
-            let (ids, epochs) = columns(&claims);
-            for row in &call.read(sql::HOLDING, &[&node, &ids, &epochs]).await? {
-                started.push(Started { claim: rows::claim(row)?, starts: 0 });
-            }
-        }
+        // Somebody has locked the rows of the others, or they are lost.
+        let held = held(&mut call, node, &claims).await?.into_iter();
+        started.extend(held.map(|claim| Started { claim, starts: 0 }));
         Ok(started)
     }
 
@@ -102,11 +98,13 @@ impl Inner {
         fail(&mut call, &failed, &mut held).await?;
         let missing: Vec<Claim> =
             ends.iter().map(|end| end.claim).filter(|claim| !held.contains(claim)).collect();
-        let left = left(&mut call, &missing).await?;
+        let left: HashMap<_, _> = owners(&mut call, &missing).await?.into_iter().collect();
         let answer = |end: &End| match left.get(&end.claim) {
             _ if held.contains(&end.claim) => Finished::Held,
             // A job that is free has had its failure, or was let go.
-            Some(owned) if *owned || matches!(end.outcome, Outcome::Done | Outcome::Keep(_)) => {
+            Some(owner)
+                if owner.is_some() || matches!(end.outcome, Outcome::Done | Outcome::Keep(_)) =>
+            {
                 Finished::Later
             }
             _ => Finished::Lost,
@@ -168,14 +166,20 @@ async fn update(call: &mut Call<'_>, failed: &[Failure<'_>]) -> Result<Vec<tokio
     call.query(sql::FAILED, &[&ids, &epochs, &delays, &errors, &nexts]).await
 }
 
-/// Those of the claims that are still in the table, and whether an owner has them.
-async fn left(call: &mut Call<'_>, missing: &[Claim]) -> Result<HashMap<Claim, bool>> {
-    if missing.is_empty() {
-        return Ok(HashMap::new());
+/// Those of the claims that are still in the table, and their owners.
+async fn owners(call: &mut Call<'_>, claims: &[Claim]) -> Result<Vec<(Claim, Option<i64>)>> {
+    if claims.is_empty() {
+        return Ok(Vec::new());
     }
-    let (ids, epochs) = columns(missing);
-    let left = call.read(sql::LEFT, &[&ids, &epochs]).await?;
-    left.iter().map(|row| Ok((rows::claim(row)?, rows::get(row, 2)?))).collect()
+    let (ids, epochs) = columns(claims);
+    let owners = call.read(sql::OWNERS, &[&ids, &epochs]).await?;
+    owners.iter().map(|row| Ok((rows::claim(row)?, rows::get(row, 2)?))).collect()
+}
+
+/// Those of the claims that a node has.
+pub(super) async fn held(call: &mut Call<'_>, node: i64, claims: &[Claim]) -> Result<Vec<Claim>> {
+    let held = owners(call, claims).await?.into_iter().filter(|(_, owner)| *owner == Some(node));
+    Ok(held.map(|(claim, _)| claim).collect())
 }
 
 fn note(rows: &[tokio_postgres::Row], held: &mut HashSet<Claim>) -> Result<()> {

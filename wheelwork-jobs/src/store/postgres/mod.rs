@@ -377,9 +377,7 @@ impl Calls for Postgres {
     }
 
     async fn holding(&self, NodeId(node): NodeId, claims: &[Claim]) -> Result<Vec<Claim>> {
-        let mut call = self.0.node.call("check claims").await?;
-        let (ids, epochs) = columns(claims);
-        call.read(sql::HOLDING, &[&node, &ids, &epochs]).await?.iter().map(rows::claim).collect()
+        ends::held(&mut self.0.node.call("check claims").await?, node, claims).await
     }
 
     async fn start(&self, node: NodeId, claims: &[Claim]) -> Result<Vec<Started>> {

@@ -515,17 +515,6 @@ WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
 RETURNING job.id, job.epoch"
 );
 
-/// Those of the claims ($2, $3) that the node $1 has. `OFFSET` as in `claimed`.
-pub(crate) const HOLDING: &str = "
-SELECT job.id, job.epoch
-FROM unnest($2::uuid[], $3::bigint[]) AS held (id, epoch),
-LATERAL (
-    SELECT id, epoch, owner FROM wheelwork_jobs
-    WHERE id = held.id AND epoch = held.epoch
-    OFFSET 0
-) AS job
-WHERE job.owner = $1";
-
 /// Counts the beginning of a run of each of the claims ($2, $3) that the node $1 has. Passes over rows that
 /// somebody has locked. `OFFSET` as in `claimed`.
 pub(crate) const START: &str = concat!(
@@ -536,9 +525,9 @@ WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
 RETURNING job.id, job.epoch, job.starts"
 );
 
-/// Those of the claims ($1, $2) that are in the table, and whether they have an owner.
-pub(crate) const LEFT: &str = "
-SELECT job.id, job.epoch, job.owner IS NOT NULL
+/// Those of the claims ($1, $2) that are in the table, and their owners. `OFFSET` as in `claimed`.
+pub(crate) const OWNERS: &str = "
+SELECT job.id, job.epoch, job.owner
 FROM unnest($1::uuid[], $2::bigint[]) AS ended (id, epoch),
 LATERAL (
     SELECT id, epoch, owner FROM wheelwork_jobs

@@ -59,7 +59,7 @@ macro_rules! named {
 }
 
 /// What nodes run. Those that change something come more often.
-const OF_NODES: [(&str, &str, u32); 33] = [
+const OF_NODES: [(&str, &str, u32); 32] = [
     named!(NEXT_NODE 6),
     named!(PROLONG 1),
     named!(END_NODE 1),
@@ -79,14 +79,13 @@ const OF_NODES: [(&str, &str, u32); 33] = [
     named!(CLAIM 9),
     named!(KNOW_KIND 4),
     named!(CLAIM_LIMITED 9),
-    named!(HOLDING 1),
     named!(START 4),
     named!(DONE 3),
     named!(LET_GO 3),
     named!(PAUSE 1),
     named!(RESUME 2),
     named!(FAILED 8),
-    named!(LEFT 1),
+    named!(OWNERS 2),
     named!(CANCEL 3),
     named!(RESCHEDULE 6),
     named!(REPLACE 5),
@@ -202,13 +201,13 @@ impl Generator {
             }
             sql::KNOW_KIND | sql::PAUSE | sql::RESUME => vec![self.kind()],
             sql::CLAIM_LIMITED => self.claim_limited(),
-            sql::HOLDING | sql::START => {
+            sql::START => {
                 let [ids, epochs] = self.claims(4);
                 let List(all) = &ids else { unreachable!("ids are a list") };
                 let owner = all.first().and_then(|id| self.row(id)?.owner);
                 vec![owner.map_or_else(|| self.node(), Int), ids, epochs]
             }
-            sql::DONE | sql::LET_GO | sql::LEFT => self.claims(4).into(),
+            sql::DONE | sql::LET_GO | sql::OWNERS => self.claims(4).into(),
             sql::FAILED => {
                 let ids = self.held(4);
                 let epochs = List(ids.iter().map(|id| self.epoch(id)).collect());
