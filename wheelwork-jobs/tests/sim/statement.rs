@@ -53,7 +53,7 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         sql::STORE_IN => (&[Uuid, Text, Text, Time, Int, Text, Int, Int, Int], &[Text]),
         sql::ENDED => (&[Ints], &[Int, Text]),
         sql::MARKED => (&[Uuids, Texts, Texts, Texts], &[Uuid, Uuid]),
-        sql::UNMARK => (&[Int], &[Int]),
+        sql::UNMARK => (&[Int], &[Bool]),
         sql::STORED => (&[Uuids], &[Uuid, Bool]),
         sql::CLAIM => {
             (&[Int, Int, Texts, Ints], &[Uuid, Int, Text, Time, Text, Int, Int, Int, Text])
@@ -600,17 +600,19 @@ impl<'a> Statement<'a> {
         let mut over: Vec<_> = state.marks_for(self.tx).into_iter().collect();
         over.retain(|(_, row)| row.until <= self.now);
         over.sort_by_key(|(_, row)| row.until);
-        let mut left = most;
+        let mut deleted = Vec::new();
         for (mark, _) in over {
-            if left > 0 && state.try_lock(self.tx, &Lock::Mark(mark.clone()), Mode::Update)? {
+            if (deleted.len() as i64) < most
+                && state.try_lock(self.tx, &Lock::Mark(mark.clone()), Mode::Update)?
+            {
                 // The lock sees the last row.
                 if state.mark(self.tx, &mark).is_some_and(|row| row.until <= self.now) {
                     state.set_mark(self.tx, &mark, None);
-                    left -= 1;
+                    deleted.push(vec![Cell::Bool(true)]);
                 }
             }
         }
-        Ok(vec![vec![Cell::Int(most - left)]])
+        Ok(deleted)
     }
 
     async fn store_in(&self, p: &Parameters) -> Done<Rows> {

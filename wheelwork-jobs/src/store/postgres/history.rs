@@ -1,7 +1,7 @@
 //! Jobs that are done, of kinds that keep them.
 
 use super::connect::{Call, halve};
-use super::rows::{self, get};
+use super::rows;
 use super::{Inner, columns, micros, sql, uuid};
 use crate::job::{JobId, StoredJob};
 use crate::store::{Claim, Kept, Result};
@@ -62,30 +62,12 @@ kept AS (
 )
 SELECT NULL::text AS answer FROM gone";
 
-/// Deletes at most $1 jobs that were kept long enough, and counts them.
-const FORGET_DONE: &str = "
-WITH old AS (
-    DELETE FROM wheelwork_done WHERE id = ANY (ARRAY (
-        SELECT id FROM wheelwork_done
-        WHERE until < statement_timestamp()
-        ORDER BY until
-        LIMIT $1
-        FOR UPDATE SKIP LOCKED
-    ))
-    RETURNING id
-)
-SELECT count(*) FROM old";
+/// Deletes at most $1 jobs that were kept long enough.
+const FORGET_DONE: &str =
+    sql::delete_first!("wheelwork_done", "id", "until < statement_timestamp()", "until", "$1");
 
 /// Deletes at most $2 jobs that were done before $1.
-const PRUNE_DONE: &str = "
-DELETE FROM wheelwork_done WHERE id = ANY (ARRAY (
-    SELECT id FROM wheelwork_done
-    WHERE done < $1
-    ORDER BY done
-    LIMIT $2
-    FOR UPDATE SKIP LOCKED
-))
-RETURNING id";
+const PRUNE_DONE: &str = sql::delete_first!("wheelwork_done", "id", "done < $1", "done", "$2");
 
 /// The job $1, if it is done and kept.
 pub(crate) const GET_DONE: &str = "
@@ -136,9 +118,7 @@ pub(super) async fn keep(
 impl Inner {
     pub(super) async fn forget_done(&self, most: usize) -> Result<usize> {
         let mut call = self.node.call("forget jobs that are done").await?;
-        let rows = call.query(FORGET_DONE, &[&i64::try_from(most).unwrap_or(i64::MAX)]).await?;
-        let forgotten: i64 = get(rows::one(&rows)?, 0)?;
-        Ok(usize::try_from(forgotten).unwrap_or(usize::MAX))
+        Ok(call.query(FORGET_DONE, &[&i64::try_from(most).unwrap_or(i64::MAX)]).await?.len())
     }
 
     pub(super) async fn prune_done(&self, before: Timestamp, most: usize) -> Result<usize> {

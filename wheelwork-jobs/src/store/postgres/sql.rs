@@ -295,20 +295,42 @@ FROM (
 LATERAL (SELECT job, until FROM wheelwork_unique WHERE mark = new.mark OFFSET 0) AS known
 WHERE known.until > statement_timestamp()";
 
-/// Deletes at most $1 marks that are over, and counts them. Passes over one that somebody has locked, who stores the
-/// same again. Whoever finds that it is locked by this stores a new one.
-pub(crate) const UNMARK: &str = "
-WITH over AS (
-    DELETE FROM wheelwork_unique WHERE mark = ANY (ARRAY (
-        SELECT mark FROM wheelwork_unique
-        WHERE until <= statement_timestamp()
-        ORDER BY until
-        LIMIT $1
-        FOR UPDATE SKIP LOCKED
-    ))
-    RETURNING mark
-)
-SELECT count(*) FROM over";
+/// Deletes the first rows of a table that are `$old`, `$most` of them. Passes over rows that somebody has locked.
+macro_rules! delete_first {
+    ($table:literal, $key:literal, $old:literal, $order:literal, $most:literal) => {
+        concat!(
+            "
+DELETE FROM ",
+            $table,
+            " WHERE ",
+            $key,
+            " = ANY (ARRAY (
+    SELECT ",
+            $key,
+            " FROM ",
+            $table,
+            "
+    WHERE ",
+            $old,
+            "
+    ORDER BY ",
+            $order,
+            "
+    LIMIT ",
+            $most,
+            "
+    FOR UPDATE SKIP LOCKED
+))
+RETURNING true"
+        )
+    };
+}
+pub(crate) use delete_first;
+
+/// Deletes at most $1 marks that are over. One that is locked is passed over: whoever stores the same again has locked
+/// it, and whoever finds that it is locked by this stores a new one.
+pub(crate) const UNMARK: &str =
+    delete_first!("wheelwork_unique", "mark", "until <= statement_timestamp()", "until", "$1");
 
 /// Claims for the node $1 free jobs that are due within $2 microseconds: of each kind $3 that is not paused at most
 /// $4. First those that are due and have a priority, each priority by the index of these (a kind that has none costs
@@ -705,15 +727,13 @@ SELECT pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid, 'paused')
 FROM changed";
 
 /// Deletes at most $3 dead jobs of the kind $1, or of all if that is NULL, that were due before $2.
-pub(crate) const PRUNE: &str = "
-DELETE FROM wheelwork_jobs WHERE id = ANY (ARRAY (
-    SELECT id FROM wheelwork_jobs
-    WHERE dead AND due < $2 AND ($1::text IS NULL OR kind = $1)
-    ORDER BY due
-    LIMIT $3
-    FOR UPDATE SKIP LOCKED
-))
-RETURNING id";
+pub(crate) const PRUNE: &str = delete_first!(
+    "wheelwork_jobs",
+    "id",
+    "dead AND due < $2 AND ($1::text IS NULL OR kind = $1)",
+    "due",
+    "$3"
+);
 
 /// The job with the key $1.
 pub(crate) const FIND: &str = "
