@@ -11,11 +11,11 @@ use super::statement::{Rows, Statement, shape};
 use super::stream::{self, Far, Stream};
 use super::world::{self, Home, Process};
 use crate::store::postgres::Postgres;
-use crate::store::postgres::connect::Connector;
+use crate::store::postgres::connect::{self, Connecting, Connector, Later};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
-use tokio_postgres::{Client, Config, NoTls};
+use tokio_postgres::{CancelToken, Client, Config, NoTls};
 
 /// Clones are the same server.
 #[derive(Clone)]
@@ -38,12 +38,24 @@ impl Server {
 
     /// The store of a process.
     pub(super) fn store(&self, process: Process, limit: Duration) -> Postgres {
-        let server = self.clone();
-        let dial = move || {
-            let server = server.clone();
-            async move { server.dial(process) }
+        let mut config = Config::new();
+        config.user("simulated");
+        let (server, cancels) = (self.clone(), self.clone());
+        let dial = move |ears, _| -> Connecting {
+            let (server, config) = (server.clone(), config.clone());
+            Box::pin(async move {
+                let stream = server.dial(process);
+                let (client, connection) = config.connect_raw(stream, NoTls).await?;
+                Ok(connect::Session::new(client, connection, ears))
+            })
         };
-        Postgres::over(&Connector::through(dial), limit)
+        let cancel = move |token: CancelToken| -> Later<()> {
+            let server = cancels.clone();
+            Box::pin(async move {
+                let _ = token.cancel_query_raw(server.dial(process), NoTls).await;
+            })
+        };
+        Postgres::over(&Connector::of(dial, cancel, "simulated".into()), limit)
     }
 
     /// A connection of a user's, whose network is always good.

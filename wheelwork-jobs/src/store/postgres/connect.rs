@@ -34,8 +34,6 @@ use std::sync::{Arc, Mutex as Lock};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Mutex, MutexGuard};
-#[cfg(simulated)]
-use tokio_postgres::NoTls;
 use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::error::{Severity, SqlState};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
@@ -46,8 +44,8 @@ use tokio_postgres::{
 };
 use tokio_util::sync::CancellationToken;
 
-type Later<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-type Connecting = Later<Result<Session, tokio_postgres::Error>>;
+pub(crate) type Later<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub(crate) type Connecting = Later<Result<Session, tokio_postgres::Error>>;
 
 /// How long the server has to cancel a statement that was given up.
 const CANCEL_LIMIT: Duration = Duration::from_secs(1);
@@ -112,35 +110,7 @@ impl Connector {
         Self::of(connect, cancel, place)
     }
 
-    /// Makes connections over streams to a simulated server.
-    #[cfg(simulated)]
-    pub(crate) fn through<S, F>(dial: impl Fn() -> F + Clone + Send + Sync + 'static) -> Self
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        F: Future<Output = S> + Send,
-    {
-        let mut config = Config::new();
-        config.user("simulated");
-        let cancel_dial = dial.clone();
-        let connect = move |ears: Option<Arc<Ears>>, _| -> Connecting {
-            let (config, dial) = (config.clone(), dial.clone());
-            Box::pin(async move {
-                let stream = dial().await;
-                let (client, connection) = config.connect_raw(stream, NoTls).await?;
-                Ok(Session::new(client, connection, ears))
-            })
-        };
-        let cancel = move |token: CancelToken| -> Later<()> {
-            let dial = cancel_dial.clone();
-            Box::pin(async move {
-                let stream = dial().await;
-                let _ = token.cancel_query_raw(stream, NoTls).await;
-            })
-        };
-        Self::of(connect, cancel, "simulated".into())
-    }
-
-    fn of(
+    pub(crate) fn of(
         connect: impl Fn(Option<Arc<Ears>>, bool) -> Connecting + Send + Sync + 'static,
         cancel: impl Fn(CancelToken) -> Later<()> + Send + Sync + 'static,
         place: Arc<str>,
@@ -215,7 +185,7 @@ impl Drop for Ending {
 }
 
 /// An open connection.
-struct Session {
+pub(crate) struct Session {
     client: Client,
     statements: HashMap<&'static str, Statement>,
     cancel: CancelToken,
@@ -231,7 +201,11 @@ struct Session {
 }
 
 impl Session {
-    fn new<S, T>(client: Client, connection: Connection<S, T>, ears: Option<Arc<Ears>>) -> Self
+    pub(crate) fn new<S, T>(
+        client: Client,
+        connection: Connection<S, T>,
+        ears: Option<Arc<Ears>>,
+    ) -> Self
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,

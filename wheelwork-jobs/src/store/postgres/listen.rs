@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Those who hear what is told.
 #[derive(Default)]
-pub(super) struct Ears(Mutex<State>);
+pub(crate) struct Ears(Mutex<State>);
 
 #[derive(Default)]
 struct State {
