@@ -4,6 +4,7 @@ use super::connect::Described;
 use percent_encoding::percent_decode_str;
 use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
@@ -30,11 +31,9 @@ impl Target {
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, Fault> {
         let Self { mut config, mut roots } = Self::of_url(url)?;
-        let words = variables_as_words(&config, says_tls(url), &variable);
-        let more: Config = words.parse()?;
+        set(&mut config, url.contains("sslmode="), &variable)?;
         let named = || variable("PGSSLROOTCERT").filter(|named| named != "system");
         roots = roots.or_else(|| named().map(PathBuf::from));
-        add(&mut config, &more);
         if config.get_password().is_none()
             && let Some(password) = password_of(&config, &variable)
         {
@@ -85,65 +84,43 @@ fn without_certificates(url: &str) -> (String, Option<PathBuf>) {
     (rest, roots)
 }
 
-fn says_tls(url: &str) -> bool {
-    url.contains("sslmode=")
-}
-
-/// What the variables say and the configuration does not, in words of a configuration.
-fn variables_as_words(
-    config: &Config,
+/// Sets what the variables say and the configuration does not.
+fn set(
+    config: &mut Config,
     says_tls: bool,
     variable: &impl Fn(&str) -> Option<String>,
-) -> String {
-    let no_host = config.get_hosts().is_empty() && config.get_hostaddrs().is_empty();
-    let wanted = [
-        ("PGHOST", "host", no_host),
-        ("PGPORT", "port", config.get_ports().is_empty()),
-        ("PGDATABASE", "dbname", config.get_dbname().is_none()),
-        ("PGUSER", "user", config.get_user().is_none()),
-        ("PGPASSWORD", "password", config.get_password().is_none()),
-        ("PGAPPNAME", "application_name", config.get_application_name().is_none()),
-        ("PGOPTIONS", "options", config.get_options().is_none()),
-        ("PGCONNECT_TIMEOUT", "connect_timeout", config.get_connect_timeout().is_none()),
-    ];
-    let mut words: Vec<String> = Vec::new();
-    for (name, word, wanted) in wanted {
-        if let Some(value) = variable(name).filter(|_| wanted) {
-            words.push(format!("{word}='{}'", value.replace('\\', "\\\\").replace('\'', "\\'")));
+) -> Result<(), Fault> {
+    let unless =
+        |is_set: bool, name: &str| variable(name).filter(|value| !is_set && !value.is_empty());
+    let number = |name: &str, text: &str| match text.trim().parse::<u16>() {
+        Ok(number) => Ok(number),
+        Err(_) => Err(format!("{name} is {text:?}: expected a number up to 65535")),
+    };
+    let has_host = !config.get_hosts().is_empty() || !config.get_hostaddrs().is_empty();
+    let hosts = unless(has_host, "PGHOST").or((!has_host).then(|| "localhost".to_owned()));
+    hosts.iter().flat_map(|hosts| hosts.split(',')).for_each(|host| _ = config.host(host));
+    let ports = unless(!config.get_ports().is_empty(), "PGPORT");
+    for port in ports.iter().flat_map(|ports| ports.split(',')) {
+        config.port(number("PGPORT", port)?);
+    }
+    unless(config.get_dbname().is_some(), "PGDATABASE").map(|name| config.dbname(name));
+    unless(config.get_user().is_some(), "PGUSER").map(|user| config.user(user));
+    unless(config.get_password().is_some(), "PGPASSWORD").map(|password| config.password(password));
+    unless(config.get_application_name().is_some(), "PGAPPNAME")
+        .map(|name| config.application_name(name));
+    unless(config.get_options().is_some(), "PGOPTIONS").map(|options| config.options(options));
+    if let Some(seconds) = unless(config.get_connect_timeout().is_some(), "PGCONNECT_TIMEOUT") {
+        let seconds = number("PGCONNECT_TIMEOUT", &seconds)?;
+        if seconds > 0 {
+            config.connect_timeout(Duration::from_secs(seconds.into()));
         }
     }
-    let mode = variable("PGSSLMODE").filter(|_| !says_tls);
-    let mode = match mode.as_deref() {
-        Some("require" | "verify-ca" | "verify-full") => Some("require"),
-        Some("disable") => Some("disable"),
-        _ => None,
-    };
-    words.extend(mode.map(|mode| format!("sslmode='{mode}'")));
-    words.join(" ")
-}
-
-/// Adds what `more` says.
-fn add(config: &mut Config, more: &Config) {
-    for host in more.get_hosts() {
-        match host {
-            Host::Tcp(name) => config.host(name),
-            #[cfg(unix)]
-            Host::Unix(folder) => config.host_path(folder),
-        };
+    match unless(says_tls, "PGSSLMODE").as_deref() {
+        Some("require" | "verify-ca" | "verify-full") => _ = config.ssl_mode(SslMode::Require),
+        Some("disable") => _ = config.ssl_mode(SslMode::Disable),
+        _ => {}
     }
-    more.get_ports().iter().for_each(|&port| _ = config.port(port));
-    more.get_dbname().map(|name| config.dbname(name));
-    more.get_user().map(|user| config.user(user));
-    more.get_password().map(|password| config.password(password));
-    more.get_application_name().map(|name| config.application_name(name));
-    more.get_options().map(|options| config.options(options));
-    more.get_connect_timeout().map(|limit| config.connect_timeout(*limit));
-    if more.get_ssl_mode() != SslMode::Prefer {
-        config.ssl_mode(more.get_ssl_mode());
-    }
-    if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-        config.host("localhost");
-    }
+    Ok(())
 }
 
 /// The password in the file `.pgpass`. A file that others may read is not used.
