@@ -2,7 +2,7 @@
 
 use crate::table::{exact, state};
 use serde_json::{Value, json};
-use wheelwork_jobs::{JobId, KindStats, StoredJob};
+use wheelwork_jobs::{KindStats, StoredJob};
 
 pub(crate) fn jobs(jobs: &[StoredJob]) -> String {
     text(&jobs.iter().map(job_value).collect())
@@ -62,12 +62,7 @@ pub(crate) fn stats(kinds: &[KindStats]) -> String {
     text(&kinds.iter().map(kind).collect())
 }
 
-pub(crate) fn changed(verb: &str, done: &[JobId], refused: &[JobId]) -> String {
-    let texts = |ids: &[JobId]| ids.iter().map(JobId::to_string).collect::<Vec<_>>();
-    kinds(verb, &texts(done), &texts(refused))
-}
-
-pub(crate) fn kinds(verb: &str, done: &[String], refused: &[String]) -> String {
+pub(crate) fn changed(verb: &str, done: &[String], refused: &[String]) -> String {
     text(&json!({ verb: done, "refused": refused }))
 }
 

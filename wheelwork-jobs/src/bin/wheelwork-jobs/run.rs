@@ -122,12 +122,12 @@ async fn obey<S: Store>(
             for id in ids {
                 changed.note(id, jobs.cancel(id).await?);
             }
-            return changed.print(json, "cancelled", "expected the id of a stored job");
+            return changed.print_jobs(json, "cancelled", "expected the id of a stored job");
         }
         Command::Serve(args) => serve::run(jobs, args).await?,
         Command::Retry { ids, all, kind } => {
             let changed = if all { retry_all(jobs, kind).await? } else { retry(jobs, ids).await? };
-            return changed.print(json, "retried", "expected the id of a dead job");
+            return changed.print_jobs(json, "retried", "expected the id of a dead job");
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -139,18 +139,14 @@ async fn set_paused<S: Store>(
     kinds: Vec<String>,
     paused: bool,
 ) -> Result<ExitCode, RunError> {
-    let (verb, before) =
-        if paused { ("paused", "is paused already") } else { ("resumed", "is not paused") };
-    let (mut done, mut refused) = (Vec::new(), Vec::new());
+    let (verb, why) =
+        if paused { ("paused", "it is paused already") } else { ("resumed", "it is not paused") };
+    let mut changed = Changed::default();
     for kind in kinds {
-        let changed = if paused { jobs.pause(&kind).await? } else { jobs.resume(&kind).await? };
-        if changed { &mut done } else { &mut refused }.push(kind);
+        let done = if paused { jobs.pause(&kind).await? } else { jobs.resume(&kind).await? };
+        changed.note(kind, done);
     }
-    print(if json { json::kinds(verb, &done, &refused) } else { table::kinds(verb, &done) })?;
-    for kind in &refused {
-        eprintln!("error: not {verb}: {}: it {before}", table::printable(kind));
-    }
-    Ok(if refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    changed.print(json, verb, table::kinds(verb, &changed.done), why)
 }
 
 async fn retry<S: Store>(jobs: &Jobs<S>, ids: Vec<JobId>) -> Result<Changed, RunError> {
@@ -175,32 +171,33 @@ async fn retry_all<S: Store>(jobs: &Jobs<S>, kind: Option<String>) -> Result<Cha
     let mut changed = Changed::default();
     for id in dead {
         if jobs.revive(id).await? {
-            changed.done.push(id);
+            changed.note(id, true);
         }
     }
     Ok(changed)
 }
 
-/// The jobs that a command has changed, and those that it could not.
+/// The jobs or kinds that a command has changed, and those that it could not.
 #[derive(Default)]
 struct Changed {
-    done: Vec<JobId>,
-    refused: Vec<JobId>,
+    done: Vec<String>,
+    refused: Vec<String>,
 }
 
 impl Changed {
-    fn note(&mut self, id: JobId, done: bool) {
-        if done { &mut self.done } else { &mut self.refused }.push(id);
+    fn note(&mut self, name: impl ToString, done: bool) {
+        if done { &mut self.done } else { &mut self.refused }.push(name.to_string());
     }
 
-    fn print(&self, json: bool, verb: &str, expected: &str) -> Result<ExitCode, RunError> {
-        if json {
-            print(json::changed(verb, &self.done, &self.refused))?;
-        } else {
-            print(format!("{verb} {}", jobs_of(self.done.len() as u64)))?;
-        }
-        for id in &self.refused {
-            eprintln!("error: not {verb}: {id}: {expected}");
+    fn print_jobs(&self, json: bool, verb: &str, why: &str) -> Result<ExitCode, RunError> {
+        let text = format!("{verb} {}", jobs_of(self.done.len() as u64));
+        self.print(json, verb, text, why)
+    }
+
+    fn print(&self, json: bool, verb: &str, text: String, why: &str) -> Result<ExitCode, RunError> {
+        print(if json { json::changed(verb, &self.done, &self.refused) } else { text })?;
+        for refused in &self.refused {
+            eprintln!("error: not {verb}: {}: {why}", table::printable(refused));
         }
         let all = self.refused.is_empty();
         Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
