@@ -274,9 +274,10 @@ impl Limits {
 pub(super) struct Link {
     connector: Connector,
     limits: Limits,
-    ears: Option<Arc<Ears>>,
+    /// Who hears what the connection listens to, if it does.
+    pub(super) ears: Option<Arc<Ears>>,
     /// A server that takes no writes does as well, if there is no other.
-    only_reads: bool,
+    pub(super) only_reads: bool,
     slot: Mutex<Slot>,
 }
 
@@ -293,15 +294,6 @@ impl Link {
     pub(super) fn new(connector: &Connector, limits: Limits) -> Self {
         let (connector, slot) = (connector.clone(), Mutex::default());
         Self { connector, limits, ears: None, only_reads: false, slot }
-    }
-
-    pub(super) fn reading(connector: &Connector, limits: Limits) -> Self {
-        Self { only_reads: true, ..Self::new(connector, limits) }
-    }
-
-    /// A link whose connection listens as well.
-    pub(super) fn listening(connector: &Connector, limits: Limits, ears: Arc<Ears>) -> Self {
-        Self { ears: Some(ears), ..Self::new(connector, limits) }
     }
 
     /// The connection, for one call of the store.
@@ -370,7 +362,8 @@ const SHARED: &str = "two connections share one process of the server: expected 
 /// One call of the store.
 pub(super) struct Call<'a> {
     action: &'static str,
-    limit: Duration,
+    /// How long it waits for an answer.
+    pub(super) limit: Duration,
     link: &'a Link,
     slot: MutexGuard<'a, Slot>,
     /// `None` if it could not be made again, and in the drop.
@@ -390,18 +383,6 @@ enum Leaving {
 }
 
 impl Call<'_> {
-    /// Gives up after this time, if that is less than the limit of the link.
-    pub(super) fn within(mut self, limit: Duration) -> Self {
-        self.limit = self.limit.min(limit);
-        self
-    }
-
-    /// Waits so long for the answer, which may be more than the limit of the link.
-    pub(super) fn patient(mut self, limit: Duration) -> Self {
-        self.limit = limit;
-        self
-    }
-
     /// Makes the connection again.
     async fn renew(&mut self) -> Result<()> {
         self.leave();

@@ -215,11 +215,13 @@ impl Postgres {
 
     /// A store over connections that somebody else makes.
     pub(crate) fn over(connector: &Connector, limit: Duration) -> Self {
-        let limits = |lock| Limits { call: limit, lock };
-        let link = |lock| Link::new(connector, limits(lock));
+        let link = |lock| Link::new(connector, Limits { call: limit, lock });
+        let (mut life, mut reads) = (link(Self::PATIENCE), link(Duration::ZERO));
         let ears = Arc::<Ears>::default();
+        life.ears = Some(ears.clone());
+        reads.only_reads = true;
         Self(Arc::new(Inner {
-            life: Link::listening(connector, limits(Self::PATIENCE), ears.clone()),
+            life,
             ears,
             prefix: connector.prefix.clone(),
             connector: connector.clone(),
@@ -227,7 +229,7 @@ impl Postgres {
             inserts: link(Self::KEY_PATIENCE),
             ends: link(Self::PATIENCE),
             calls: link(Self::KEY_PATIENCE),
-            reads: Link::reading(connector, limits(Duration::ZERO)),
+            reads,
             limit,
             moves: Moves::default(),
             open: Open::default(),
@@ -319,8 +321,8 @@ impl Calls for Postgres {
         liveness: Duration,
         kinds: &[Arc<str>],
     ) -> Result<Beat> {
-        let call = self.0.life.call("keep the node alive").await?;
-        let mut call = call.within((liveness / 3).max(SHORTEST_BEAT));
+        let mut call = self.0.life.call("keep the node alive").await?;
+        call.limit = call.limit.min((liveness / 3).max(SHORTEST_BEAT));
         let kinds: Vec<&str> = kinds.iter().map(|kind| &**kind).collect();
         let asked = host::now();
         let rows = call.query(sql::BEAT, &[&node, &micros(liveness), &kinds]).await?;

@@ -70,7 +70,8 @@ impl Inner {
             let migration = usize::try_from(version).ok().and_then(|n| MIGRATIONS.get(n));
             let Some(migration) = migration else { return Ok(()) };
             let action = if version == 0 { "create its tables" } else { "migrate its tables" };
-            let mut call = self.inserts.call(action).await?.patient(LIMIT);
+            let mut call = self.inserts.call(action).await?;
+            call.limit = LIMIT;
             let Err(error) = call.batch(&self.prefix.apply(migration)).await else { continue };
             drop(call);
             if is_locked(&error) {
