@@ -426,14 +426,8 @@ impl<'t> Tables<'t> {
         time: Timestamp,
         claims: &Claims,
     ) -> Result<Option<Timestamp>, Error> {
-        let first = (kind, time.as_micros() + 1, 0);
-        for place in self.due.range(first..=(kind, u64::MAX, u128::MAX))? {
-            let (_, due, id) = place?.0.value();
-            if claims.is_free(JobId::from_u128(id)) {
-                return Ok(Some(Timestamp::from_micros(due)));
-            }
-        }
-        Ok(None)
+        let first = first(&self.due, kind, (time.as_micros() + 1, 0), |id| claims.is_free(id))?;
+        Ok(first.map(|(due, _)| due))
     }
 
     /// Free jobs of a kind up to a due time, at most so many. Moves the cursor behind them.
@@ -462,6 +456,23 @@ impl<'t> Tables<'t> {
         claims.set_cursor(kind, (behind.max(due), JobId::from_u128(0)));
         Ok(found)
     }
+}
+
+/// The first job of a kind that is so, from a due time and an id on.
+fn first(
+    due: &impl ReadableTable<Place, ()>,
+    kind: &str,
+    from: (u64, u128),
+    is_so: impl Fn(JobId) -> bool,
+) -> Result<Option<(Timestamp, JobId)>, Error> {
+    for place in due.range((kind, from.0, from.1)..=(kind, u64::MAX, u128::MAX))? {
+        let (_, due, id) = place?.0.value();
+        let id = JobId::from_u128(id);
+        if is_so(id) {
+            return Ok(Some((Timestamp::from_micros(due), id)));
+        }
+    }
+    Ok(None)
 }
 
 /// The last place of `UNTIL` of a mark that is over.
@@ -570,33 +581,18 @@ impl View {
         claims: &Claims,
     ) -> Result<Option<Timestamp>, Error> {
         let (due, id) = claims.cursor(kind);
-        for place in self.due.range((kind, due.as_micros(), id.as_u128())..)? {
-            let place = place?.0;
-            let (found, due, id) = place.value();
-            if found != kind {
-                break;
-            }
-            if claims.is_free(JobId::from_u128(id)) {
-                return Ok(Some(Timestamp::from_micros(due)));
-            }
-        }
-        Ok(None)
+        let from = (due.as_micros(), id.as_u128());
+        Ok(first(&self.due, kind, from, |id| claims.is_free(id))?.map(|(due, _)| due))
     }
 
     /// The first job that is not dead, and waits for no member of a group.
     pub(super) fn first(&self, claims: &Claims) -> Result<Option<(JobId, Row)>, Error> {
-        let mut first: Option<(u64, u128)> = None;
+        let mut all = None;
         for kind in self.kinds(usize::MAX)? {
-            for place in self.due.range((&*kind, 0, 0)..=(&*kind, u64::MAX, u128::MAX))? {
-                let (_, due, id) = place?.0.value();
-                if !claims.groups.waits(JobId::from_u128(id)) {
-                    first = first.into_iter().chain([(due, id)]).min();
-                    break;
-                }
-            }
+            let of_kind = first(&self.due, &kind, (0, 0), |id| !claims.groups.waits(id))?;
+            all = all.into_iter().chain(of_kind).min();
         }
-        let Some((_, id)) = first else { return Ok(None) };
-        let id = JobId::from_u128(id);
+        let Some((_, id)) = all else { return Ok(None) };
         Ok(self.row(id)?.map(|row| (id, row)))
     }
 
