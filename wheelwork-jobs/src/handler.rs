@@ -421,15 +421,9 @@ fn in_ascii(json: String) -> String {
     if json.is_ascii() {
         return json;
     }
-    let mut ascii = String::with_capacity(2 * json.len());
-    for c in json.chars() {
-        if c.is_ascii() {
-            ascii.push(c);
-            continue;
-        }
-        for unit in c.encode_utf16(&mut [0; 2]) {
-            ascii.push_str(&format!("\\u{unit:04x}"));
-        }
-    }
-    ascii
+    let escape = |c: char| match c.is_ascii() {
+        true => c.to_string(),
+        false => c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect(),
+    };
+    json.chars().map(escape).collect()
 }

@@ -26,6 +26,7 @@ use crate::lock::lock;
 use crate::store::{Result, StoreError};
 use crate::trace::tell;
 use std::collections::{HashMap, HashSet};
+use std::error::Error;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -587,7 +588,7 @@ fn is_mixed_up(state: &SqlState) -> bool {
 
 /// Whether the connection has ended, before its statement was sent or since.
 fn is_lost(error: &tokio_postgres::Error) -> bool {
-    let of_socket = std::error::Error::source(error).is_some_and(|cause| cause.is::<io::Error>());
+    let of_socket = error.source().is_some_and(|cause| cause.is::<io::Error>());
     error.is_closed() || of_socket || error.code().is_some_and(is_useless)
 }
 
@@ -627,19 +628,6 @@ pub(super) fn halve<'a, T>(
 }
 
 /// An error of `tokio_postgres` that prints its cause as well: "db error" alone says nothing.
-#[derive(Debug)]
-pub(super) struct Described(pub(super) tokio_postgres::Error);
-
-impl std::fmt::Display for Described {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)?;
-        let cause = std::error::Error::source(&self.0);
-        cause.map_or(Ok(()), |cause| write!(f, ": {cause}"))
-    }
-}
-
-impl std::error::Error for Described {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.0)
-    }
-}
+#[derive(Debug, thiserror::Error)]
+#[error("{0}{cause}", cause = .0.source().map_or(String::new(), |cause| format!(": {cause}")))]
+pub(super) struct Described(#[source] pub(super) tokio_postgres::Error);

@@ -1,6 +1,6 @@
 //! The pages. Each value of the store goes through `html`.
 
-use super::html::{Lines, Short, Text, encode, escape};
+use super::html::{beginning, encode, escape, lines, text};
 use crate::table::{self, exact, relative, short, state};
 use http::StatusCode;
 use std::fmt::{Arguments, Write};
@@ -160,7 +160,7 @@ fn kind_row(kind: &KindStats, glance: &Glance, at: SystemTime) -> Vec<String> {
     let dead = count(kind.dead, glance.all_dead);
     let next = kind.next_due.map_or("–".to_owned(), |due| relative(due, at));
     vec![
-        format!("<a href=\"/kind?kind={name}\">{}</a>", Short(&kind.kind, CELL)),
+        format!("<a href=\"/kind?kind={name}\">{}</a>", beginning(&kind.kind, CELL)),
         waiting(kind.waiting),
         warn(kind.overdue > 0, waiting(kind.overdue)),
         warn(kind.overdue > 0, late),
@@ -190,7 +190,7 @@ pub(super) fn jobs(of: &JobsPage<'_>) -> String {
     };
     let mut body = format!("<h1>{title}</h1>\n");
     if let Some(kind) = of.kind {
-        let (kind, name) = (Short(kind, CELL), encode(kind));
+        let (kind, name) = (beginning(kind, CELL), encode(kind));
         body = format!(
             "<h1>{title}: {kind}</h1>\n<p>Of this kind: <a href=\"/kind?kind={name}\">waiting</a>, \
             <a href=\"/dead?kind={name}\">dead</a>, <a href=\"/done?kind={name}\">done</a></p>\n"
@@ -219,12 +219,12 @@ pub(super) fn jobs(of: &JobsPage<'_>) -> String {
     ];
     let now = SystemTime::now();
     let cell = |text: Option<&str>, most: usize| {
-        text.map_or("–".to_owned(), |text| Short(text, most).to_string())
+        text.map_or("–".to_owned(), |text| beginning(text, most))
     };
     let row = |job: &StoredJob| {
         vec![
             of.job(job.id),
-            Short(&job.kind, CELL).to_string(),
+            beginning(&job.kind, CELL),
             relative(job.done.unwrap_or(job.due), now),
             job.attempts.to_string(),
             cell(job.key.as_deref(), KEY),
@@ -264,13 +264,13 @@ pub(super) fn job(job: &StoredJob, may_change: bool) -> String {
     let mut row = |name: &str, value: &str| {
         add(&mut body, format_args!("<dt>{name}<dd class=\"value\">{value}\n"));
     };
-    row("Kind", &format!("<a href=\"/kind?kind={}\">{}</a>", encode(&job.kind), Text(&job.kind)));
-    row("Key", &job.key.as_ref().map_or("none".to_owned(), |key| Text(key).to_string()));
+    row("Kind", &format!("<a href=\"/kind?kind={}\">{}</a>", encode(&job.kind), text(&job.kind)));
+    row("Key", &job.key.as_deref().map_or("none".to_owned(), text));
     row("State", state(job.state));
     row("Due", &format!("{} ({})", exact(job.due), relative(job.due, now)));
     row("Failed", &format!("{} times", job.attempts));
     if let Some(progress) = &job.progress {
-        row("Progress", &Text(&table::progress(progress)).to_string());
+        row("Progress", &text(&table::progress(progress)));
     }
     if let Some(done) = job.done {
         row("Done", &format!("{} ({})", exact(done), relative(done, now)));
@@ -302,9 +302,9 @@ fn pre(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => {
             let rest = text.len() - end;
-            format!("<pre>{}</pre>… and {rest} bytes more", Lines(&text[..end]))
+            format!("<pre>{}</pre>… and {rest} bytes more", lines(&text[..end]))
         }
-        None => format!("<pre>{}</pre>", Lines(text)),
+        None => format!("<pre>{}</pre>", lines(text)),
     }
 }
 
