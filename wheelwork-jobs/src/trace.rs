@@ -7,19 +7,10 @@ use crate::job::JobId;
 #[derive(Clone)]
 pub(crate) struct RunSpan(#[cfg(feature = "tracing")] tracing::Span);
 
-/// What is known of a run when it begins.
-pub(crate) struct Run<'a> {
-    pub(crate) kind: &'a str,
-    pub(crate) id: JobId,
-    pub(crate) key: Option<&'a str>,
-    pub(crate) attempt: u32,
-    pub(crate) node: i64,
-}
-
 #[cfg(feature = "tracing")]
 impl RunSpan {
-    pub(crate) fn new(run: &Run<'_>) -> Self {
-        let Run { kind, id, key, attempt, node } = *run;
+    /// What is known of a run when it begins.
+    pub(crate) fn new(kind: &str, id: JobId, key: Option<&str>, attempt: u32, node: i64) -> Self {
         let outcome = tracing::field::Empty;
         // A root: whatever span is current belongs to the node and not to the job.
         Self(tracing::info_span!(
@@ -52,8 +43,7 @@ impl RunSpan {
 
 #[cfg(not(feature = "tracing"))]
 impl RunSpan {
-    pub(crate) fn new(run: &Run<'_>) -> Self {
-        let _ = (run.kind, run.id, run.key, run.attempt, run.node);
+    pub(crate) fn new(_: &str, _: JobId, _: Option<&str>, _: u32, _: i64) -> Self {
         Self()
     }
 

@@ -11,7 +11,7 @@ use crate::kind::Kind;
 use crate::periodic::Repetition;
 use crate::store::{Claim, Claimed, End, Outcome, Store};
 use crate::time::{Timestamp, far_future};
-use crate::trace::{self, RunSpan, tell};
+use crate::trace::{RunSpan, tell};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -107,13 +107,7 @@ async fn run_one<S: Store>(
     };
     let prepared = run.prepare(payload, due).await;
     if !matches!(prepared, Err(Ok(Ran::Waits(_)))) {
-        run.span = RunSpan::new(&trace::Run {
-            kind: name,
-            id: claim.id,
-            key: key.as_deref(),
-            attempt,
-            node: node.number(),
-        });
+        run.span = RunSpan::new(name, claim.id, key.as_deref(), attempt, node.number());
     }
     let payload = match prepared {
         Ok(payload) => payload,

@@ -46,11 +46,11 @@ impl Moves {
         [vec![node], successors].concat()
     }
 
-    /// Notes how long a statement took, and returns its answer.
-    fn took<T>(&self, begun: Instant, answer: Result<T>, jobs: impl Fn(&T) -> usize) -> Result<T> {
+    /// Notes how long a statement for so many jobs took, and returns its answer.
+    fn took<T>(&self, jobs: usize, begun: Instant, answer: Result<T>) -> Result<T> {
         let mut batch = lock(&self.batch);
         match &answer {
-            Ok(value) => batch.took(jobs(value), host::elapsed(begun)),
+            Ok(_) => batch.took(jobs, host::elapsed(begun)),
             Err(_) => batch.failed(),
         }
         answer
@@ -79,7 +79,7 @@ impl Inner {
             let (ids, epochs) = columns(batch);
             let begun = host::now();
             let rows = call.query(sql::KEEP, &[&node, &line, &ids, &epochs]).await;
-            let rows = self.moves.took(begun, rows, |_| batch.len())?;
+            let rows = self.moves.took(batch.len(), begun, rows)?;
             for row in &rows {
                 kept.push(rows::claim(row)?);
             }
@@ -156,7 +156,7 @@ impl Inner {
             let most = i64::try_from(size).unwrap_or(i64::MAX);
             let begun = host::now();
             let rows = call.query(sql::FREE, &[&ended, &most]).await;
-            let rows = self.moves.took(begun, rows, |_| size)?;
+            let rows = self.moves.took(size, begun, rows)?;
             let freed = get::<i64>(rows::one(&rows)?, 0)?.unsigned_abs();
             all += freed;
             if freed < most.unsigned_abs() {

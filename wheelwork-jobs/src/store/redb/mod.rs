@@ -235,47 +235,6 @@ impl Redb {
             Err(error) => Err(StoreError::new(action, error)),
         }
     }
-
-    fn insert_now(
-        &self,
-        transaction: &RedbTransaction,
-        window: Duration,
-        job: &NewJob,
-    ) -> Result<Option<Insertion>, ::redb::Error> {
-        let shared = &*self.0.shared;
-        let (mut tables, mut claims) = (Tables::open(transaction)?, shared.claims());
-        let mut writing = Writing::new(&mut tables, &mut claims, shared);
-        Ok(match writing.insert(job, window, None)? {
-            // A look writes, so it waits for the end of the transaction.
-            Insertion::Stored(_) => None,
-            refused => Some(refused),
-        })
-    }
-
-    fn complete_now(
-        &self,
-        transaction: &RedbTransaction,
-        claim: Claim,
-        next: Option<Timestamp>,
-        kept: Option<&Kept>,
-    ) -> Result<bool, ::redb::Error> {
-        let mut claims = self.0.shared.claims();
-        if !claims.holds(claim) {
-            return Ok(false);
-        }
-        let mut tables = Tables::open(transaction)?;
-        match (next, kept) {
-            (Some(due), _) => {
-                let Some(row) = tables.row(claim.id)? else { return Ok(false) };
-                tables.replace(claim.id, &Row { due, attempts: 0, error: None, ..row })?;
-                // The nodes are told at the end of the run, which frees the claim.
-                claims.moves(claim, due);
-                Ok(true)
-            }
-            (None, Some(kept)) => tables.keep(claim.id, self.0.shared.clock.now(), kept),
-            (None, None) => Ok(tables.remove(claim.id)?.is_some()),
-        }
-    }
 }
 
 fn due_of(when: When, now: Timestamp) -> Timestamp {
@@ -292,8 +251,16 @@ impl Transact<Redb> for &RedbTransaction {
         window: Duration,
         job: &NewJob,
     ) -> Result<Option<Insertion>> {
-        let inserted = store.insert_now(self, window, job);
-        inserted.map_err(|error| StoreError::new("store a job", error))
+        let shared = &*store.0.shared;
+        let insert = || -> Result<_, ::redb::Error> {
+            let (mut tables, mut claims) = (Tables::open(self)?, shared.claims());
+            Writing::new(&mut tables, &mut claims, shared).insert(job, window, None)
+        };
+        match insert().map_err(|error| StoreError::new("store a job", error))? {
+            // A look writes, so it waits for the end of the transaction.
+            Insertion::Stored(_) => Ok(None),
+            refused => Ok(Some(refused)),
+        }
     }
 
     async fn complete(
@@ -304,8 +271,25 @@ impl Transact<Redb> for &RedbTransaction {
         next: Option<Timestamp>,
         kept: Option<Kept>,
     ) -> Result<bool> {
-        let completed = store.complete_now(self, claim, next, kept.as_ref());
-        completed.map_err(|error| StoreError::new("complete a job", error))
+        let complete = || -> Result<_, ::redb::Error> {
+            let mut claims = store.0.shared.claims();
+            if !claims.holds(claim) {
+                return Ok(false);
+            }
+            let mut tables = Tables::open(self)?;
+            match (next, kept) {
+                (Some(due), _) => {
+                    let Some(row) = tables.row(claim.id)? else { return Ok(false) };
+                    tables.replace(claim.id, &Row { due, attempts: 0, error: None, ..row })?;
+                    // The nodes are told at the end of the run, which frees the claim.
+                    claims.moves(claim, due);
+                    Ok(true)
+                }
+                (None, Some(kept)) => tables.keep(claim.id, store.0.shared.clock.now(), &kept),
+                (None, None) => Ok(tables.remove(claim.id)?.is_some()),
+            }
+        };
+        complete().map_err(|error| StoreError::new("complete a job", error))
     }
 }
 

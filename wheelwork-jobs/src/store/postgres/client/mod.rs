@@ -54,12 +54,35 @@ fn since_2000(time: SystemTime) -> i64 {
 impl<C: Client> Transact<Postgres> for C {
     async fn insert(
         mut self,
-        store: &Postgres,
+        Postgres(store): &Postgres,
         window: Duration,
         job: &NewJob,
     ) -> Result<Option<Insertion>> {
-        let inserted = store.insert_in(&mut self, window, job).await;
-        inserted.map_err(|error| StoreError::new("store a job", error))
+        let (time, delay) = time_or_delay(job.when);
+        let values = vec![
+            Value::Uuid(uuid(job.id)),
+            Value::Text(Some(job.kind.to_string())),
+            Value::Text(job.key.clone()),
+            Value::Time(time),
+            Value::Int(delay),
+            Value::Text(Some(job.payload.clone())),
+            Value::Int(Some(micros(window))),
+            Value::Int(Some(job.priority.into())),
+            Value::Int(job.unique_for.map(micros)),
+        ];
+        let stored = self.answer(store.prefix.apply(sql::STORE_IN).into_owned(), values).await;
+        let answer = stored.map_err(|error| StoreError::new("store a job", error))?.flatten();
+        Ok(match answer.as_deref() {
+            None => Some(Insertion::not_stored(job)),
+            Some("known") => Some(Insertion::AlreadyStored),
+            Some(answer) => {
+                let existing = answer.parse().ok().map(Insertion::Existing);
+                if existing.is_none() {
+                    store.open.note(Some(answer));
+                }
+                existing
+            }
+        })
     }
 
     async fn complete(
@@ -86,41 +109,5 @@ impl<C: Client> Transact<Postgres> for C {
         let answer = completed.map_err(|error| StoreError::new("complete a job", error))?;
         store.open.note(answer.as_ref().and_then(Option::as_deref));
         Ok(answer.is_some())
-    }
-}
-
-impl Postgres {
-    /// `None` if the job is stored now.
-    async fn insert_in(
-        &self,
-        client: &mut impl Client,
-        window: Duration,
-        job: &NewJob,
-    ) -> Result<Option<Insertion>, Failed> {
-        let (time, delay) = time_or_delay(job.when);
-        let values = vec![
-            Value::Uuid(uuid(job.id)),
-            Value::Text(Some(job.kind.to_string())),
-            Value::Text(job.key.clone()),
-            Value::Time(time),
-            Value::Int(delay),
-            Value::Text(Some(job.payload.clone())),
-            Value::Int(Some(micros(window))),
-            Value::Int(Some(job.priority.into())),
-            Value::Int(job.unique_for.map(micros)),
-        ];
-        let statement = self.0.prefix.apply(sql::STORE_IN).into_owned();
-        let answer = client.answer(statement, values).await?.flatten();
-        Ok(match answer.as_deref() {
-            None => Some(Insertion::not_stored(job)),
-            Some("known") => Some(Insertion::AlreadyStored),
-            Some(answer) => {
-                let existing = answer.parse().ok().map(Insertion::Existing);
-                if existing.is_none() {
-                    self.0.open.note(Some(answer));
-                }
-                existing
-            }
-        })
     }
 }
