@@ -666,15 +666,3 @@ pub struct KindStats {
     /// When the first job of the kind that is not dead is due.
     pub next_due: Option<std::time::SystemTime>,
 }
-
-impl KindStats {
-    /// Adds what was counted elsewhere of the same kind.
-    #[cfg(feature = "postgres")]
-    fn add(&mut self, other: Self) {
-        self.waiting += other.waiting;
-        self.overdue += other.overdue;
-        self.claimed += other.claimed;
-        self.dead += other.dead;
-        self.next_due = self.next_due.into_iter().chain(other.next_due).min();
-    }
-}

@@ -5,12 +5,11 @@ use super::history::PEEK_DONE;
 use super::rows::{self, get};
 use super::{Inner, Parameters};
 use crate::job::{State, StoredJob};
-use crate::store::{Glance, KindStats, Most, Peek, Result};
-use std::collections::BTreeMap;
+use crate::store::{Glance, Most, Peek, Result};
 
 /// Counts the jobs of the first $1 kinds, up to $2 free ones of all kinds together, $3 claimed ones and $3 dead ones. A
 /// row has a kind, its counts (waiting, overdue, claimed, dead), when the first is due that is not dead, and whether it
-/// is paused; a kind may have several. Then come how many free jobs of a kind were counted, how many kinds, claimed and
+/// is paused. Then come how many free jobs of a kind were counted, how many kinds, claimed and
 /// dead jobs there are up to the limits, and the time.
 const GLANCE: &str = "
 WITH RECURSIVE kinds (kind, number) AS (
@@ -65,13 +64,16 @@ found (kind, waiting, overdue, claimed, dead, next_due) AS (
     SELECT kind, 0, 0, 0, 0, NULL FROM (SELECT kind FROM wheelwork_kinds WHERE paused LIMIT $1) AS paused
 )
 SELECT
-    kind, waiting, overdue, claimed, dead, next_due,
+    kind, coalesce(sum(waiting), 0)::bigint, coalesce(sum(overdue), 0)::bigint,
+    coalesce(sum(claimed), 0)::bigint, coalesce(sum(dead), 0)::bigint, min(next_due),
     EXISTS (SELECT FROM wheelwork_kinds WHERE wheelwork_kinds.kind = found.kind AND paused),
     (SELECT share.free FROM share), (SELECT share.kinds FROM share),
     (SELECT coalesce(sum(owned.claimed), 0)::bigint FROM owned),
     (SELECT coalesce(sum(buried.dead), 0)::bigint FROM buried),
     statement_timestamp()
-FROM (SELECT 1) AS one LEFT JOIN found ON true";
+FROM (SELECT 1) AS one LEFT JOIN found ON true
+GROUP BY kind
+ORDER BY kind COLLATE \"C\"";
 
 /// The dead jobs of the kind $1, or all if that is NULL, without their payloads: of the $4 that were due last,
 /// at most $3 behind the first $2.
@@ -113,18 +115,12 @@ impl Inner {
             at: Some(get(first, 11)?),
             kinds: Vec::new(),
         };
-        let mut kinds: BTreeMap<String, KindStats> = BTreeMap::new();
         for row in &found {
             // One row without a kind is there if there are no jobs.
             if get::<Option<&str>>(row, 0)?.is_some() {
-                let part = rows::stats(row)?;
-                match kinds.get_mut(&part.kind) {
-                    Some(kind) => kind.add(part),
-                    None => _ = kinds.insert(part.kind.clone(), part),
-                }
+                glance.kinds.push(rows::stats(row)?);
             }
         }
-        glance.kinds = kinds.into_values().collect();
         Ok(glance)
     }
 
