@@ -3,7 +3,7 @@
 
 use super::history::PEEK_DONE;
 use super::rows::{self, get};
-use super::{Inner, Parameters};
+use super::{Inner, Parameters, limit};
 use crate::job::{State, StoredJob};
 use crate::store::{Glance, Most, Peek, Result};
 
@@ -95,10 +95,6 @@ FROM wheelwork_jobs
 WHERE kind = $1 AND owner IS NULL AND NOT dead
 ORDER BY due
 LIMIT $3 OFFSET $2";
-
-fn limit(number: usize) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
 
 impl Inner {
     pub(super) async fn glance(&self, most: Most) -> Result<Glance> {

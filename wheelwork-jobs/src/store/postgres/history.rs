@@ -2,12 +2,9 @@
 
 use super::connect::{Call, halve};
 use super::rows;
-use super::{Inner, columns, micros, sql, uuid};
-use crate::job::{JobId, StoredJob};
+use super::{columns, micros, sql};
 use crate::store::{Claim, Kept, Result};
-use crate::time::Timestamp;
 use std::collections::HashSet;
-use std::time::SystemTime;
 
 /// So many jobs are moved in one statement: it compares each with each.
 const BATCH: usize = 100;
@@ -63,11 +60,12 @@ kept AS (
 SELECT NULL::text AS answer FROM gone";
 
 /// Deletes at most $1 jobs that were kept long enough.
-const FORGET_DONE: &str =
+pub(super) const FORGET_DONE: &str =
     sql::delete_first!("wheelwork_done", "id", "until < statement_timestamp()", "until", "$1");
 
 /// Deletes at most $2 jobs that were done before $1.
-const PRUNE_DONE: &str = sql::delete_first!("wheelwork_done", "id", "done < $1", "done", "$2");
+pub(super) const PRUNE_DONE: &str =
+    sql::delete_first!("wheelwork_done", "id", "done < $1", "done", "$2");
 
 /// The job $1, if it is done and kept.
 pub(crate) const GET_DONE: &str = "
@@ -113,22 +111,4 @@ pub(super) async fn keep(
     }
     refused.sort_unstable();
     Ok(refused)
-}
-
-impl Inner {
-    pub(super) async fn forget_done(&self, most: usize) -> Result<usize> {
-        let mut call = self.node.call("forget jobs that are done").await?;
-        Ok(call.query(FORGET_DONE, &[&i64::try_from(most).unwrap_or(i64::MAX)]).await?.len())
-    }
-
-    pub(super) async fn prune_done(&self, before: Timestamp, most: usize) -> Result<usize> {
-        let (before, most) = (SystemTime::from(before), i64::try_from(most).unwrap_or(i64::MAX));
-        Ok(self.change("prune jobs that are done", PRUNE_DONE, &[&before, &most]).await?.len())
-    }
-
-    pub(super) async fn get_done(&self, id: JobId) -> Result<Option<StoredJob>> {
-        let mut call = self.reads.call("read a job").await?;
-        let rows = call.read(GET_DONE, &[&uuid(id)]).await?;
-        rows.first().map(rows::done).transpose()
-    }
 }

@@ -1,7 +1,7 @@
 //! Claims of kinds that are limited over all nodes, which take turns.
 
 use super::rows::{self, get, one};
-use super::{Inner, Parameters, micros, sql};
+use super::{Inner, Parameters, limit, micros, sql};
 use crate::store::{ClaimedLimited, KindLimits, Result};
 use uuid::Uuid;
 
@@ -14,8 +14,7 @@ impl Inner {
         room: usize,
         limits: KindLimits,
     ) -> Result<ClaimedLimited> {
-        let signed = |number| i64::try_from(number).unwrap_or(i64::MAX);
-        let (room, concurrency) = (signed(room), limits.concurrency.map(signed));
+        let (room, concurrency) = (limit(room), limits.concurrency.map(limit));
         let rate = limits.rate.map(|rate| (micros(rate.interval).max(1), i64::from(rate.burst)));
         let (interval, burst) = rate.unzip();
         let parameters: Parameters<'_, 7> =
@@ -35,7 +34,7 @@ impl Inner {
         }
         let allowed: i64 = get(first, 10)?;
         // Less than allowed: there are no more that are due.
-        let all = signed(claimed.len()) < allowed;
+        let all = limit(claimed.len()) < allowed;
         let next = rows::maybe_timestamp(first, if all { 11 } else { 12 })?;
         Ok(ClaimedLimited { claimed, busy: matches!(turn, "busy" | "unknown"), next })
     }

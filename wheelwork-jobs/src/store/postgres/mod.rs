@@ -361,8 +361,7 @@ impl Calls for Postgres {
     ) -> Result<Vec<Claimed>> {
         let mut call = self.0.node.call("claim jobs").await?;
         let kinds: Vec<&str> = rooms.iter().map(|(kind, _)| &**kind).collect();
-        let most = |&(_, room): &(_, usize)| i64::try_from(room).unwrap_or(i64::MAX);
-        let most: Vec<i64> = rooms.iter().map(most).collect();
+        let most: Vec<i64> = rooms.iter().map(|(_, room)| limit(*room)).collect();
         let rows = call.query(sql::CLAIM, &[&node, &micros(window), &kinds, &most]).await?;
         rows.iter().map(rows::claimed).collect()
     }
@@ -426,13 +425,14 @@ impl Calls for Postgres {
         self.0.revoked(claims).await
     }
 
-    async fn acknowledge(&self, node: NodeId, claims: &[Claim]) -> Result<()> {
-        self.0.acknowledge(node, claims).await
+    async fn acknowledge(&self, NodeId(node): NodeId, claims: &[Claim]) -> Result<()> {
+        let mut call = self.0.calls.call("acknowledge revoked claims").await?;
+        let (ids, epochs) = columns(claims);
+        call.query(sql::ACKNOWLEDGE, &[&node, &ids, &epochs]).await.map(drop)
     }
 
     async fn prune(&self, kind: Option<&str>, before: Timestamp, most: usize) -> Result<usize> {
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let parameters: Parameters<'_, 3> = [&kind, &SystemTime::from(before), &most];
+        let parameters: Parameters<'_, 3> = [&kind, &SystemTime::from(before), &limit(most)];
         Ok(self.0.change("prune dead jobs", sql::PRUNE, &parameters).await?.len())
     }
 
@@ -458,32 +458,33 @@ impl Calls for Postgres {
     }
 
     async fn prune_done(&self, before: Timestamp, most: usize) -> Result<usize> {
-        self.0.prune_done(before, most).await
+        let parameters: Parameters<'_, 2> = [&SystemTime::from(before), &limit(most)];
+        let prune = self.0.change("prune jobs that are done", history::PRUNE_DONE, &parameters);
+        Ok(prune.await?.len())
     }
 
     async fn forget_done(&self, most: usize) -> Result<usize> {
-        self.0.forget_done(most).await
+        let mut call = self.0.node.call("forget jobs that are done").await?;
+        Ok(call.query(history::FORGET_DONE, &[&limit(most)]).await?.len())
     }
 
     async fn unmark(&self, most: usize) -> Result<usize> {
         let mut call = self.0.node.call("forget that jobs are unique").await?;
-        Ok(call.query(sql::UNMARK, &[&i64::try_from(most).unwrap_or(i64::MAX)]).await?.len())
+        Ok(call.query(sql::UNMARK, &[&limit(most)]).await?.len())
     }
 
     async fn get(&self, id: JobId) -> Result<Option<StoredJob>> {
         let mut call = self.0.reads.call("read a job").await?;
         let rows = call.read(sql::GET, &[&uuid(id)]).await?;
-        drop(call);
-        match rows.first() {
-            Some(row) => {
-                let mut job = rows::stored(row)?;
-                if job.state == State::Claimed {
-                    job.progress = self.0.progress(id).await?;
-                }
-                Ok(Some(job))
-            }
-            None => self.0.get_done(id).await,
+        let Some(row) = rows.first() else {
+            let rows = call.read(history::GET_DONE, &[&uuid(id)]).await?;
+            return rows.first().map(rows::done).transpose();
+        };
+        let mut job = rows::stored(row)?;
+        if job.state == State::Claimed {
+            job.progress = progress::of(&mut call, id).await?;
         }
+        Ok(Some(job))
     }
 
     async fn find(&self, key: &str) -> Result<Option<StoredJob>> {
@@ -494,7 +495,7 @@ impl Calls for Postgres {
 
     async fn list(&self, filter: &Filter) -> Result<Vec<StoredJob>> {
         let mut call = self.0.reads.call("list jobs").await?;
-        let most = i64::try_from(filter.at_most()).unwrap_or(i64::MAX);
+        let most = limit(filter.at_most());
         let (due, id) = filter.after.map(|(due, id)| (due, uuid(id))).unzip();
         let parameters: Parameters<'_, 5> = [&filter.kind, &filter.dead, &most, &due, &id];
         let rows = call.read(sql::LIST, &parameters).await?;
@@ -547,6 +548,10 @@ fn time_or_delay(when: When) -> (Option<SystemTime>, Option<i64>) {
 /// Microseconds, at most some 5,000 years: the database can add them to now.
 fn micros(duration: Duration) -> i64 {
     signed(micros_up(duration).min(When::LONGEST))
+}
+
+fn limit(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 fn signed(number: u64) -> i64 {

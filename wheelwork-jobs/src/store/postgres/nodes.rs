@@ -10,7 +10,7 @@
 
 use super::connect::Call;
 use super::rows::{self, get};
-use super::{Inner, columns, micros, sql};
+use super::{Inner, columns, limit, micros, sql};
 use crate::batch::Batch;
 use crate::host;
 use crate::lock::lock;
@@ -153,7 +153,7 @@ impl Inner {
         let mut all = 0;
         loop {
             let size = lock(&self.moves.batch).size();
-            let most = i64::try_from(size).unwrap_or(i64::MAX);
+            let most = limit(size);
             let begun = host::now();
             let rows = call.query(sql::FREE, &[&ended, &most]).await;
             let rows = self.moves.took(size, begun, rows)?;

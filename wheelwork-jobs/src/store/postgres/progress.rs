@@ -1,5 +1,6 @@
 //! How far runs are. A report is of one claim: it is not shown for a later one.
 
+use super::connect::Call;
 use super::ends::{in_ascii, is_foreign};
 use super::rows::get;
 use super::{Inner, columns, uuid};
@@ -56,12 +57,12 @@ impl Inner {
         let texts: Vec<_> = reports.iter().map(|(_, progress)| encode(&progress.text)).collect();
         call.query(REPORT, &[&ids, &epochs, &done, &of, &texts]).await
     }
+}
 
-    pub(super) async fn progress(&self, id: JobId) -> Result<Option<Progress>> {
-        let mut call = self.reads.call("read a job").await?;
-        let rows = call.read(PROGRESS, &[&uuid(id)]).await?;
-        let Some(row) = rows.first() else { return Ok(None) };
-        let number = |column| get::<i64>(row, column).map(i64::unsigned_abs);
-        Ok(Some(Progress { done: number(0)?, of: number(1)?, text: get(row, 2)? }))
-    }
+/// The progress of the run of a job.
+pub(super) async fn of(call: &mut Call<'_>, id: JobId) -> Result<Option<Progress>> {
+    let rows = call.read(PROGRESS, &[&uuid(id)]).await?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let number = |column| get::<i64>(row, column).map(i64::unsigned_abs);
+    Ok(Some(Progress { done: number(0)?, of: number(1)?, text: get(row, 2)? }))
 }

@@ -5,7 +5,7 @@
 //! cancelled waits until the row is gone, or the owner has ended.
 
 use super::listen::claim;
-use super::{Inner, columns, rows, sql, uuid};
+use super::{Inner, rows, sql, uuid};
 use crate::store::{Claim, NodeId, Result};
 use uuid::Uuid;
 
@@ -32,11 +32,5 @@ impl Inner {
             self.take_over().await?;
         }
         Ok(revoked)
-    }
-
-    pub(super) async fn acknowledge(&self, NodeId(node): NodeId, claims: &[Claim]) -> Result<()> {
-        let mut call = self.calls.call("acknowledge revoked claims").await?;
-        let (ids, epochs) = columns(claims);
-        call.query(sql::ACKNOWLEDGE, &[&node, &ids, &epochs]).await.map(drop)
     }
 }
