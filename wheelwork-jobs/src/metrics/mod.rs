@@ -10,7 +10,7 @@ mod text;
 
 pub use self::histogram::Histogram;
 pub use self::kinds::KindMetrics;
-pub(crate) use self::text::escape;
+pub(crate) use self::text::{escape, head};
 
 use self::kinds::Kinds;
 use crate::lock::lock;

@@ -3,30 +3,26 @@
 use super::{Histogram, KindMetrics, Metrics};
 use std::fmt::{self, Write};
 
-/// A metric by kind: its name, what it says, and its type.
-type ByKind = (&'static str, &'static str, &'static str, fn(&KindMetrics) -> u64);
+/// A metric by kind: its name, and what it says.
+type ByKind = (&'static str, &'static str, fn(&KindMetrics) -> u64);
 
 const BY_KIND: [ByKind; 14] = [
-    ("scheduled_total", "Jobs stored, without those in transactions of users.", COUNTER, |kind| {
+    ("scheduled_total", "Jobs stored, without those in transactions of users.", |kind| {
         kind.scheduled
     }),
-    ("claimed_total", "Jobs claimed.", COUNTER, |kind| kind.claimed),
-    ("fired_total", "Jobs whose handler was called.", COUNTER, |kind| kind.fired),
-    ("done_total", "Jobs done.", COUNTER, |kind| kind.done),
-    ("failed_total", "Runs that failed.", COUNTER, |kind| kind.failed),
-    ("retried_total", "Failures after which a job runs again.", COUNTER, |kind| kind.retried),
-    ("snoozed_total", "Runs that have put their job off.", COUNTER, |kind| kind.snoozed),
-    ("buried_total", "Failures after which a job was dead.", COUNTER, |kind| kind.buried),
-    ("given_up_total", "Occurrences of periodic jobs that were given up.", COUNTER, |kind| {
-        kind.given_up
-    }),
-    ("skipped_total", "Occurrences of periodic jobs too late to run.", COUNTER, |kind| {
-        kind.skipped
-    }),
-    ("cancelled_total", "Jobs cancelled by this process.", COUNTER, |kind| kind.cancelled),
-    ("lost_total", "Runs whose claim did not hold at their end.", COUNTER, |kind| kind.lost),
-    ("held", "Jobs held, waiting or running.", GAUGE, |kind| kind.held),
-    ("running", "Handlers that run.", GAUGE, |kind| kind.running),
+    ("claimed_total", "Jobs claimed.", |kind| kind.claimed),
+    ("fired_total", "Jobs whose handler was called.", |kind| kind.fired),
+    ("done_total", "Jobs done.", |kind| kind.done),
+    ("failed_total", "Runs that failed.", |kind| kind.failed),
+    ("retried_total", "Failures after which a job runs again.", |kind| kind.retried),
+    ("snoozed_total", "Runs that have put their job off.", |kind| kind.snoozed),
+    ("buried_total", "Failures after which a job was dead.", |kind| kind.buried),
+    ("given_up_total", "Occurrences of periodic jobs that were given up.", |kind| kind.given_up),
+    ("skipped_total", "Occurrences of periodic jobs too late to run.", |kind| kind.skipped),
+    ("cancelled_total", "Jobs cancelled by this process.", |kind| kind.cancelled),
+    ("lost_total", "Runs whose claim did not hold at their end.", |kind| kind.lost),
+    ("held", "Jobs held, waiting or running.", |kind| kind.held),
+    ("running", "Handlers that run.", |kind| kind.running),
 ];
 
 type Times = (&'static str, &'static str, fn(&KindMetrics) -> &Histogram);
@@ -36,18 +32,15 @@ const TIMES: [Times; 2] = [
     ("run_seconds", "From the call of the handler to its end.", |kind| &kind.took),
 ];
 
-type Whole = (&'static str, &'static str, &'static str, fn(&Metrics) -> u64);
+type Whole = (&'static str, &'static str, fn(&Metrics) -> u64);
 
 const WHOLE: [Whole; 5] = [
-    ("taken_over_total", "Jobs freed because their node had died.", COUNTER, |all| all.taken_over),
-    ("lapsed_total", "Times at which this node was taken for dead.", COUNTER, |all| all.lapsed),
-    ("clock_steps_total", "Jumps of the database's clock.", COUNTER, |all| all.clock_steps),
-    ("store_errors_total", "Calls of the store that failed.", COUNTER, |all| all.store_errors),
-    ("died", "1 if the node has died.", GAUGE, |all| u64::from(all.died)),
+    ("taken_over_total", "Jobs freed because their node had died.", |all| all.taken_over),
+    ("lapsed_total", "Times at which this node was taken for dead.", |all| all.lapsed),
+    ("clock_steps_total", "Jumps of the database's clock.", |all| all.clock_steps),
+    ("store_errors_total", "Calls of the store that failed.", |all| all.store_errors),
+    ("died", "1 if the node has died.", |all| u64::from(all.died)),
 ];
-
-const COUNTER: &str = "counter";
-const GAUGE: &str = "gauge";
 
 impl Metrics {
     /// All of it in the text format of Prometheus, version 0.0.4, whose content type is `text/plain;
@@ -76,14 +69,14 @@ impl Metrics {
     }
 
     fn write(&self, text: &mut String) -> fmt::Result {
-        for (name, help, of, value) in WHOLE {
-            head(text, name, help, of)?;
+        for (name, help, value) in WHOLE {
+            head(text, name, help, type_of(name))?;
             writeln!(text, "wheelwork_jobs_{name} {}", value(self))?;
         }
         let labels: Vec<_> = self.kinds.iter().map(|kind| escape(&kind.kind)).collect();
         let kinds = || self.kinds.iter().zip(&labels);
-        for (name, help, of, value) in BY_KIND {
-            head(text, name, help, of)?;
+        for (name, help, value) in BY_KIND {
+            head(text, name, help, type_of(name))?;
             for (kind, label) in kinds() {
                 writeln!(text, "wheelwork_jobs_{name}{{kind=\"{label}\"}} {}", value(kind))?;
             }
@@ -98,8 +91,13 @@ impl Metrics {
     }
 }
 
-fn head(text: &mut String, name: &str, help: &str, of: &str) -> fmt::Result {
+pub(crate) fn head(text: &mut String, name: &str, help: &str, of: &str) -> fmt::Result {
     writeln!(text, "# HELP wheelwork_jobs_{name} {help}\n# TYPE wheelwork_jobs_{name} {of}")
+}
+
+/// As the name says.
+fn type_of(name: &str) -> &'static str {
+    if name.ends_with("_total") { "counter" } else { "gauge" }
 }
 
 fn write_times(text: &mut String, name: &str, label: &str, times: &Histogram) -> fmt::Result {

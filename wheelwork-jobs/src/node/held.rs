@@ -39,6 +39,7 @@ const GIVES_WAY: Duration = Duration::from_millis(100);
 const ANSWERING: Duration = Duration::from_millis(2);
 
 /// The jobs that a node has claimed.
+#[derive(Default)]
 pub(super) struct Held {
     jobs: HashMap<Claim, HeldJob>,
     kinds: Vec<Count>,
@@ -175,14 +176,7 @@ pub(super) enum Begin {
 
 impl Held {
     pub(super) fn new(kinds: usize) -> Self {
-        Self {
-            jobs: HashMap::new(),
-            kinds: vec![Count::default(); kinds],
-            number_ends: false,
-            claiming: BTreeSet::new(),
-            last_call: 0,
-            dropped: HashMap::new(),
-        }
+        Self { kinds: vec![Count::default(); kinds], ..Self::default() }
     }
 
     pub(super) fn len(&self) -> usize {

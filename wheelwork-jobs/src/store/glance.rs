@@ -1,5 +1,6 @@
 //! What an operator sees at a glance, at a bounded cost.
 
+use crate::metrics;
 use crate::store::KindStats;
 use std::fmt::{self, Write};
 use std::time::SystemTime;
@@ -72,11 +73,10 @@ impl Glance {
         ];
         let at = self.at.unwrap_or(SystemTime::UNIX_EPOCH);
         for (name, help, value) in gauges {
-            writeln!(text, "# HELP wheelwork_jobs_store_{name} {help}")?;
-            writeln!(text, "# TYPE wheelwork_jobs_store_{name} gauge")?;
+            metrics::head(text, &format!("store_{name}"), help, "gauge")?;
             for kind in &self.kinds {
                 if let Some(value) = value(kind, at) {
-                    let label = crate::metrics::escape(&kind.kind);
+                    let label = metrics::escape(&kind.kind);
                     writeln!(text, "wheelwork_jobs_store_{name}{{kind=\"{label}\"}} {value}")?;
                 }
             }

@@ -8,6 +8,7 @@ use crate::time::Timestamp;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, SystemTime};
+use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 
 /// The last job of a group waits for an eighth of its age, within this.
@@ -126,10 +127,8 @@ async fn change(
             continue;
         }
         let (ids, epochs) = columns(part);
-        match call.query(statement, &[&ids, &epochs]).await {
-            Ok(changed) => note(&changed, held)?,
-            Err(error) => halve(part, error, &mut parts)?,
-        }
+        let changed = call.query(statement, &[&ids, &epochs]).await;
+        settle(part, changed, &mut parts, held)?;
     }
     Ok(())
 }
@@ -149,15 +148,12 @@ async fn fail(
             let in_ascii: Vec<_> = part.iter().map(Failure::in_ascii).collect();
             answer = update(call, &in_ascii).await;
         }
-        match answer {
-            Ok(updated) => note(&updated, held)?,
-            Err(error) => halve(part, error, &mut parts)?,
-        }
+        settle(part, answer, &mut parts, held)?;
     }
     Ok(())
 }
 
-async fn update(call: &mut Call<'_>, failed: &[Failure<'_>]) -> Result<Vec<tokio_postgres::Row>> {
+async fn update(call: &mut Call<'_>, failed: &[Failure<'_>]) -> Result<Vec<Row>> {
     let claims: Vec<_> = failed.iter().map(|failure| failure.claim).collect();
     let (ids, epochs) = columns(&claims);
     let errors: Vec<_> = failed.iter().map(|failure| failure.error.as_deref()).collect();
@@ -182,8 +178,14 @@ pub(super) async fn held(call: &mut Call<'_>, node: i64, claims: &[Claim]) -> Re
     Ok(held.map(|(claim, _)| claim).collect())
 }
 
-fn note(rows: &[tokio_postgres::Row], held: &mut HashSet<Claim>) -> Result<()> {
-    for row in rows {
+/// Notes the claims of which an answer says that they held. After an error, has both halves of the part tried.
+pub(super) fn settle<'a, T>(
+    part: &'a [T],
+    answer: Result<Vec<Row>>,
+    parts: &mut Vec<&'a [T]>,
+    held: &mut HashSet<Claim>,
+) -> Result<()> {
+    for row in &answer.or_else(|error| halve(part, error, parts).map(|()| Vec::new()))? {
         held.insert(rows::claim(row)?);
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Jobs that are done, of kinds that keep them.
 
-use super::connect::{Call, halve};
-use super::rows;
+use super::connect::Call;
+use super::ends::settle;
 use super::{columns, micros, sql};
 use crate::store::{Claim, Kept, Result};
 use std::collections::HashSet;
@@ -97,17 +97,10 @@ pub(super) async fn keep(
         let (ids, epochs) = columns(&claims);
         let lasts: Vec<_> = part.iter().map(|(_, kept)| micros(kept.lasts)).collect();
         let results: Vec<_> = part.iter().map(|(_, kept)| kept.result.as_deref()).collect();
-        match call.query(DONE_KEPT, &[&ids, &epochs, &lasts, &results]).await {
-            Ok(moved) => {
-                for row in &moved {
-                    held.insert(rows::claim(row)?);
-                }
-            }
-            Err(error) => {
-                halve(part, error, &mut parts)?;
-                refused.extend(claims.first().filter(|_| part.len() == 1));
-            }
-        }
+        let moved = call.query(DONE_KEPT, &[&ids, &epochs, &lasts, &results]).await;
+        let is_refused = moved.is_err() && part.len() == 1;
+        settle(part, moved, &mut parts, held)?;
+        refused.extend(claims.first().filter(|_| is_refused));
     }
     refused.sort_unstable();
     Ok(refused)
