@@ -411,9 +411,12 @@ fn unreadable(error: serde_json::Error) -> Failure {
 }
 
 fn panicked(panic: &(dyn Any + Send)) -> Failure {
+    format!("the handler panicked: {}", text_of(panic))
+}
+
+pub(crate) fn text_of(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("the handler panicked: {}", text.unwrap_or("no text"))
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no text")
 }
 
 /// JSON whose every character any encoding of a database has.

@@ -7,9 +7,7 @@ use super::held::Room;
 use crate::error::ScheduleError;
 use crate::host;
 use crate::job::{JobId, NewJob};
-use crate::store::{
-    Claim, Claimed, Insert, Inserted, Insertion, NodeId, Result, Store, StoreError,
-};
+use crate::store::{Claim, Claimed, Insert, Inserted, Insertion, NodeId, Store, StoreError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
@@ -124,16 +122,21 @@ async fn store<S: Store>(
     let (jobs, _rooms) = node.choose(me.filter(|_| may_claim), jobs);
     let _claiming = node.claiming();
     // Never sent once more if it may have stored them: they may have run or been cancelled since, and leave no trace.
-    let results: Vec<Result<Insertion, Arc<StoreError>>> = match node.insert(*me, &jobs).await {
-        Ok(stored) => {
-            node.hold(jobs.iter().zip(&stored).filter_map(claimed));
-            stored.into_iter().map(Ok).collect()
-        }
-        Err(error) => {
-            let error = Arc::new(error);
-            jobs.iter().map(|_| Err(error.clone())).collect()
-        }
-    };
+    let results: Vec<Result<Insertion, Arc<StoreError>>> =
+        match node.store.insert(*me, node.window, &jobs).await {
+            Ok(stored) => {
+                node.hold(jobs.iter().zip(&stored).filter_map(claimed));
+                stored.into_iter().map(Ok).collect()
+            }
+            Err(error) => {
+                node.note_error(&error);
+                if !error.is_undone() {
+                    node.rejoin(); // the jobs may be stored, and claimed for this node
+                }
+                let error = Arc::new(error);
+                jobs.iter().map(|_| Err(error.clone())).collect()
+            }
+        };
     let mut busy = Vec::new();
     for ((Insert { job, .. }, (answer, since)), result) in
         jobs.into_iter().zip(answers).zip(results)
@@ -157,17 +160,6 @@ async fn store<S: Store>(
 }
 
 impl<S: Store> Node<S> {
-    async fn insert(&self, me: Option<NodeId>, jobs: &[Insert]) -> Result<Vec<Insertion>> {
-        let stored = self.store.insert(me, self.window, jobs).await;
-        if let Err(error) = &stored {
-            self.note_error(error);
-            if !error.is_undone() {
-                self.rejoin(); // the jobs may be stored, and claimed for this node
-            }
-        }
-        stored
-    }
-
     /// Chooses which jobs the node may claim: those whose handler it has, as far as it has room. The room
     /// is reserved.
     fn choose(&self, me: Option<NodeId>, jobs: Vec<NewJob>) -> (Vec<Insert>, Vec<Room<'_, S>>) {

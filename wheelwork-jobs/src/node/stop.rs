@@ -2,10 +2,10 @@
 
 use super::{Node, lock};
 use crate::error::StopError;
+use crate::handler::text_of;
 use crate::host::{self, JoinError, JoinHandle, JoinSet};
 use crate::store::{Store, StoreError};
 use crate::time::far_future;
-use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -61,11 +61,6 @@ impl Parts {
             Some(Ok(())) | None => "a part of it has ended".to_owned(),
         }
     }
-}
-
-fn text_of(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no text")
 }
 
 /// Notes the end of the node's thread, however that ends.

@@ -33,30 +33,22 @@ impl Groups {
         self.waiting.contains_key(&job)
     }
 
-    /// Lets a job wait, if there is a member that has not ended. False if not. Asks whether jobs are dead, which is
-    /// `None` if they are not stored.
+    /// Lets a job wait, if there is a member from `at` on that has not ended. False if not. Asks whether jobs are dead,
+    /// which is `None` if they are not stored.
     pub(super) fn wait(
         &mut self,
         job: JobId,
         members: Members,
+        mut at: usize,
         is_dead: impl Fn(JobId) -> Result<Option<bool>, Error>,
     ) -> Result<bool, Error> {
-        self.wait_from(job, Waiting { members, at: 0 }, is_dead)
-    }
-
-    fn wait_from(
-        &mut self,
-        job: JobId,
-        mut waiting: Waiting,
-        is_dead: impl Fn(JobId) -> Result<Option<bool>, Error>,
-    ) -> Result<bool, Error> {
-        while let Some(&member) = waiting.members.ids.get(waiting.at) {
-            if !waiting.members.has_ended(is_dead(member)?) {
+        while let Some(&member) = members.ids.get(at) {
+            if !members.has_ended(is_dead(member)?) {
                 self.by_member.entry(member).or_default().push(job);
-                self.waiting.insert(job, waiting);
+                self.waiting.insert(job, Waiting { members, at });
                 return Ok(true);
             }
-            waiting.at += 1;
+            at += 1;
         }
         Ok(false)
     }
@@ -69,8 +61,8 @@ impl Groups {
     ) -> Result<Vec<JobId>, Error> {
         let mut free = Vec::new();
         for job in self.by_member.remove(&member).unwrap_or_default() {
-            if let Some(waiting) = self.waiting.remove(&job)
-                && !self.wait_from(job, waiting, &is_dead)?
+            if let Some(Waiting { members, at }) = self.waiting.remove(&job)
+                && !self.wait(job, members, at, &is_dead)?
             {
                 free.push(job);
             }

@@ -726,7 +726,7 @@ impl<'w, 't> Writing<'w, 't> {
                 return Ok(true);
             }
             Outcome::Wait { members, .. } => {
-                if !claims.groups.wait(claim.id, members, |id| tables.is_dead(id))? {
+                if !claims.groups.wait(claim.id, members, 0, |id| tables.is_dead(id))? {
                     claims.freed(&row.kind, row.due, claim.id);
                 }
                 return Ok(true);
