@@ -196,26 +196,20 @@ WITH me AS (
 stored AS (
     INSERT INTO wheelwork_jobs (id, kind, key, due, payload, priority, owner, epoch, claims)
     SELECT
-        id, kind, key, due, payload, priority,
-        CASE
-            WHEN claim AND due <= statement_timestamp() + $2::bigint * interval '1 microsecond'
-            THEN (SELECT me.id FROM me)
-        END,
+        id, kind, key, due, payload, priority, CASE WHEN claim THEN (SELECT me.id FROM me) END,
         (extract(epoch FROM statement_timestamp()) * 1000000)::bigint,
-        CASE
-            WHEN claim AND due <= statement_timestamp() + $2::bigint * interval '1 microsecond'
-            THEN (SELECT count(*) FROM me)
-            ELSE 0
-        END
+        CASE WHEN claim THEN (SELECT count(*) FROM me) ELSE 0 END
     FROM (
         SELECT
-            id, kind, key, payload, priority,
-            claim AND kind <> ALL (ARRAY (SELECT kind FROM wheelwork_kinds WHERE paused)) AS claim,
-            coalesce(at, statement_timestamp() + delay * interval '1 microsecond') AS due
+            id, kind, key, due, payload, priority,
+            may_claim AND due <= statement_timestamp() + $2::bigint * interval '1 microsecond'
+                AND kind <> ALL (ARRAY (SELECT kind FROM wheelwork_kinds WHERE paused)) AS claim
         FROM unnest(
             $3::uuid[], $4::text[], $5::text[], $6::timestamptz[], $7::bigint[], $8::text[], $9::bool[],
             $10::bigint[]
-        ) AS new (id, kind, key, at, delay, payload, claim, priority)", $chosen, "
+        ) AS new (id, kind, key, at, delay, payload, may_claim, priority),
+        LATERAL (SELECT coalesce(at, statement_timestamp() + delay * interval '1 microsecond') AS due) AS moment",
+            $chosen, "
     ) AS new
     ON CONFLICT DO NOTHING
     RETURNING id, due, owner, epoch
