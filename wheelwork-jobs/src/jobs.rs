@@ -528,12 +528,6 @@ impl<S: Store> Jobs<S> {
         }
     }
 
-    /// The number of the node, and what it holds that has not ended.
-    #[cfg(simulated)]
-    pub(crate) fn holds(&self) -> (Option<crate::store::NodeId>, Vec<crate::store::Claim>) {
-        self.0.node.holds()
-    }
-
     /// Stops. Jobs that have not begun are given back, and other nodes can claim them at once. Waits for the
     /// handlers that run, at most for `limit`, and half a second more for the store.
     ///

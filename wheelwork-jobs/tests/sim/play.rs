@@ -277,7 +277,8 @@ impl Play {
     /// At the end: who waits in a wheel is owned by its node, and who is owned is held by its owner.
     fn wrong_ownership(&self) -> Option<String> {
         let slots = lock(&self.0.slots);
-        let nodes = slots.iter().filter_map(|slot| slot.jobs.as_ref()).map(Jobs::holds);
+        let nodes =
+            slots.iter().filter_map(|slot| slot.jobs.as_ref()).map(|jobs| jobs.0.node.holds());
         let nodes: Vec<_> = nodes.collect();
         let state = self.0.server.db.state();
         let mut wrong = Vec::new();
