@@ -3,31 +3,25 @@
 use super::connect::Call;
 use super::ends::{in_ascii, is_foreign};
 use super::rows::get;
-use super::{Inner, columns, uuid};
+use super::{Inner, columns, sql, uuid};
 use crate::job::{JobId, Progress};
 use crate::store::{Claim, Result};
 use tokio_postgres::Row;
 
 /// Notes the progress of the claims ($1, $2): so much done $3, of so much $4, texts $5. Passes over rows that
-/// somebody has locked. `OFFSET` as in `DONE`. It changes no column of an index.
-const REPORT: &str = "
-WITH mine AS (
-    SELECT held.id, report.done, report.of, report.text
-    FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[])
-        AS report (id, epoch, done, of, text),
-    LATERAL (
-        SELECT id, owner FROM wheelwork_jobs
-        WHERE id = report.id AND epoch = report.epoch
-        OFFSET 0
-        FOR NO KEY UPDATE SKIP LOCKED
-    ) AS held
-    WHERE held.owner IS NOT NULL
-)
+/// somebody has locked. It changes no column of an index.
+const REPORT: &str = concat!(
+    sql::claimed!(
+        "$1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[]",
+        "id, epoch, done, of, text", "held.owner IS NOT NULL", ", ended.done, ended.of, ended.text"
+    ),
+    "
 UPDATE wheelwork_jobs AS job
 SET progress_epoch = job.epoch, progress_done = mine.done, progress_of = mine.of, progress_text = mine.text
 FROM mine
 WHERE job.id = mine.id AND job.id = ANY (ARRAY (SELECT mine.id FROM mine))
-RETURNING job.id";
+RETURNING job.id"
+);
 
 /// The progress of the run of the job $1.
 pub(crate) const PROGRESS: &str = "
