@@ -10,11 +10,12 @@ use super::finish::{Attempt, Ended};
 use crate::host;
 use crate::store::{Claim, End, NodeId, Outcome, Started, Store};
 use crate::trace::tell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::{Notify, RwLockReadGuard, oneshot};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::{RwLockReadGuard, oneshot};
 
 /// At most so many jobs go in one call.
 const BATCH: usize = 500;
@@ -22,43 +23,26 @@ const BATCH: usize = 500;
 /// How often it is looked whether the node has its new number.
 const REJOINING: Duration = Duration::from_millis(20);
 
-/// Jobs that wait for the answer of the store.
-#[derive(Default)]
-pub(super) struct Unsure {
-    /// Whoever waits is told by the drop of the sender.
-    claims: Mutex<VecDeque<(Claim, oneshot::Sender<()>)>>,
-    more: Notify,
-}
-
-impl Unsure {
-    /// Waits until the store was asked.
-    pub(super) async fn ask(&self, claim: Claim) {
-        let (asked, answered) = oneshot::channel();
-        super::lock(&self.claims).push_back((claim, asked));
-        self.more.notify_one();
-        let _ = answered.await;
-    }
-
-    fn take(&self) -> Vec<(Claim, oneshot::Sender<()>)> {
-        let mut claims = super::lock(&self.claims);
-        let some = claims.len().min(BATCH);
-        claims.drain(..some).collect()
-    }
-}
+/// A job that waits for the answer of the store. Whoever waits is told by the drop of the sender.
+pub(super) type Unsure = (Claim, oneshot::Sender<()>);
 
 /// Confirms for ever.
-pub(super) async fn run<S: Store>(node: Arc<Node<S>>) {
-    loop {
-        let (claims, _waiting): (Vec<_>, Vec<_>) = node.unsure.take().into_iter().unzip();
-        if claims.is_empty() {
-            node.unsure.more.notified().await;
-        } else {
-            node.confirm(&claims).await;
-        }
+pub(super) async fn run<S: Store>(node: Arc<Node<S>>, mut unsure: UnboundedReceiver<Unsure>) {
+    let mut asked = Vec::new();
+    while unsure.recv_many(&mut asked, BATCH).await > 0 {
+        let (claims, _waiting): (Vec<_>, Vec<_>) = asked.drain(..).unzip();
+        node.confirm(&claims).await;
     }
 }
 
 impl<S: Store> Node<S> {
+    /// Waits until the store was asked about a job.
+    pub(super) async fn ask(&self, claim: Claim) {
+        let (asked, answered) = oneshot::channel();
+        let _ = self.unsure.send((claim, asked)); // the node may have ended
+        let _ = answered.await;
+    }
+
     async fn confirm(&self, claims: &[Claim]) {
         // Held meanwhile: the claims belong to this number.
         let me = self.settled_number().await;

@@ -70,7 +70,7 @@ pub(super) async fn run<S: Store>(node: Arc<Node<S>>, kind: usize) {
             while matches!(begin, Begin::Ask) {
                 tokio::select! {
                     biased;
-                    () = node.unsure.ask(claim) => {}
+                    () = node.ask(claim) => {}
                     () = node.stopping.cancelled() => return,
                 }
                 begin = node.begin(claim);

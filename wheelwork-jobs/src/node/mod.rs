@@ -106,7 +106,7 @@ pub(crate) struct Node<S: Store> {
     /// The due jobs of each kind.
     queues: Vec<DueQueue>,
     /// Due jobs that the store is asked about first.
-    unsure: Unsure,
+    unsure: mpsc::UnboundedSender<Unsure>,
     revocations: Revocations,
     /// Why the node has died.
     fault: Mutex<Option<String>>,
@@ -209,6 +209,7 @@ impl<S: Store> Node<S> {
         let counts = Counts::new(&kinds);
         let queues = kinds.iter().map(|_| DueQueue::default()).collect();
         let (ends, ended) = mpsc::unbounded_channel();
+        let (unsure, asked) = mpsc::unbounded_channel();
         let node = Arc::new(Self {
             store,
             runtime: Runtime::here(),
@@ -235,7 +236,7 @@ impl<S: Store> Node<S> {
             settled: Notify::new(),
             stopping: CancellationToken::new(),
             queues,
-            unsure: Unsure::default(),
+            unsure,
             revocations: Revocations::default(),
             fault: Mutex::new(None),
             ended: CancellationToken::new(),
@@ -246,7 +247,7 @@ impl<S: Store> Node<S> {
         if !node.handlers.is_empty() {
             node.join().await?;
         }
-        let parts = node.parts(handlers, requests, ended);
+        let parts = node.parts(handlers, requests, ended, asked);
         Ok((node, parts))
     }
 
@@ -256,6 +257,7 @@ impl<S: Store> Node<S> {
         handlers: &Runtime,
         requests: mpsc::Receiver<Request>,
         ended: mpsc::UnboundedReceiver<Ended>,
+        asked: mpsc::UnboundedReceiver<Unsure>,
     ) -> Parts {
         let mut parts = Parts::default();
         parts.start(insert::run(self.clone(), requests));
@@ -269,7 +271,7 @@ impl<S: Store> Node<S> {
             parts.start(revoke::ask(self.clone()));
             parts.start(revoke::acknowledge(self.clone()));
             parts.start(work::run(self.clone()));
-            parts.start(confirm::run(self.clone()));
+            parts.start(confirm::run(self.clone(), asked));
             parts.start(progress::run(self.clone()));
             parts.start(expiry::marks(self.clone()));
         }
