@@ -23,9 +23,7 @@ pub(super) async fn done<S: Store>(node: Arc<Node<S>>, shortest: Duration) {
     let mut batch = Batch::new(BATCH);
     loop {
         host::sleep(pause).await;
-        while let Some(time) = node.expire(&mut batch, |most| node.store.forget_done(most)).await {
-            host::sleep(time).await; // half of the time is for others
-        }
+        node.expire(&mut batch, |most| node.store.forget_done(most)).await;
     }
 }
 
@@ -34,33 +32,31 @@ pub(super) async fn marks<S: Store>(node: Arc<Node<S>>) {
     let mut batch = Batch::new(BATCH);
     loop {
         node.marks_over.notified().await;
-        while let Some(time) = node.expire(&mut batch, |most| node.store.unmark(most)).await {
-            host::sleep(time).await;
-        }
+        node.expire(&mut batch, |most| node.store.unmark(most)).await;
     }
 }
 
 impl<S: Store> Node<S> {
-    /// How long it took, if there may be more.
-    async fn expire<F>(
-        &self,
-        batch: &mut Batch,
-        forget: impl FnOnce(usize) -> F,
-    ) -> Option<Duration>
+    /// Forgets until there is no more.
+    async fn expire<F>(&self, batch: &mut Batch, forget: impl Fn(usize) -> F)
     where
         F: Future<Output = Result<usize>>,
     {
-        let (begun, most) = (host::now(), batch.size());
-        match forget(most).await {
-            Ok(forgotten) => {
-                let time = host::elapsed(begun);
-                batch.took(forgotten, time);
-                (forgotten == most).then_some(time)
-            }
-            Err(error) => {
-                self.note_error(&error);
-                batch.failed();
-                None
+        loop {
+            let (begun, most) = (host::now(), batch.size());
+            match forget(most).await {
+                Ok(forgotten) => {
+                    let time = host::elapsed(begun);
+                    batch.took(forgotten, time);
+                    if forgotten < most {
+                        return;
+                    }
+                    host::sleep(time).await; // half of the time is for others
+                }
+                Err(error) => {
+                    self.note_error(&error);
+                    return batch.failed();
+                }
             }
         }
     }
