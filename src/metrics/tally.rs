@@ -108,22 +108,21 @@ impl Metrics {
     /// Fills in the public counts of events. `pending` is computed from them, so the sums agree in every
     /// snapshot.
     pub(crate) fn count<'a>(&mut self, tallies: impl Iterator<Item = &'a Tally> + Clone) {
-        for tally in tallies.clone() {
-            let undone = sum([&tally.withdrawn, &tally.abandoned]);
-            let (uncollected, taken_back) = (tally.uncollected.get(), tally.taken_back.get());
-            self.abandoned += tally.abandoned.get();
-            self.cancelled += tally.cancelled.get() + undone + uncollected;
-            self.expired = self.expired.wrapping_add(tally.expired.get().wrapping_sub(undone));
-            let returned = tally.returned.get().wrapping_sub(uncollected);
-            self.returned = self.returned.wrapping_add(returned);
-            self.rejected += tally.rejected.get() + taken_back;
-            self.scheduled = self.scheduled.wrapping_sub(taken_back);
-            self.rescheduled += tally.rescheduled.get();
-        }
-        for tally in tallies {
-            self.scheduled = self.scheduled.wrapping_add(tally.scheduled.get());
-            self.rearmed += tally.rearmed.get();
-        }
+        let all =
+            |pick: fn(&Tally) -> &Count| tallies.clone().map(pick).map(Count::get).sum::<u64>();
+        // What is taken off a count is read before it, of all tallies, as one thread may count the one and another
+        // thread the other. So no difference is below zero.
+        self.abandoned = all(|tally| &tally.abandoned);
+        let undone = self.abandoned + all(|tally| &tally.withdrawn);
+        let uncollected = all(|tally| &tally.uncollected);
+        let taken_back = all(|tally| &tally.taken_back);
+        self.cancelled = all(|tally| &tally.cancelled) + undone + uncollected;
+        self.expired = all(|tally| &tally.expired) - undone;
+        self.returned = all(|tally| &tally.returned) - uncollected;
+        self.rejected = all(|tally| &tally.rejected) + taken_back;
+        self.rescheduled = all(|tally| &tally.rescheduled);
+        self.scheduled = all(|tally| &tally.scheduled) - taken_back;
+        self.rearmed = all(|tally| &tally.rearmed);
         let ended = self.expired + self.cancelled + self.returned;
         self.pending = (self.scheduled + self.rearmed).saturating_sub(ended);
     }

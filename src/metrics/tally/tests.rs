@@ -69,6 +69,25 @@ fn refusals_are_counted() {
     assert_eq!((metrics.rejected, metrics.scheduled, metrics.pending), (3, 9, 9));
 }
 
+/// As the reader comes to the second tally, the worker claims a timeout, and the executor drops its job.
+#[test]
+fn rule_01_a_job_that_is_dropped_while_the_counts_are_read_is_taken_off_nothing_older() {
+    let tallies = ten();
+    tallies[0].scheduled.add(90);
+    let drops = |tally| {
+        if std::ptr::eq(tally, &tallies[1]) {
+            tallies[0].expired.add(1);
+            tallies[1].abandoned.add_shared(1);
+        }
+    };
+    let mut metrics = Metrics::default();
+    metrics.count(tallies.iter().inspect(|tally| drops(*tally)));
+    let Metrics { scheduled, expired, cancelled, pending, .. } = metrics;
+    assert!(expired <= scheduled, "{metrics:?}");
+    assert_eq!(scheduled, expired + cancelled + pending, "{metrics:?}");
+    assert!(metrics.abandoned <= cancelled, "{metrics:?}");
+}
+
 /// No count is left out.
 #[test]
 fn rule_01_a_tally_that_is_folded_into_another_keeps_its_counts() {
