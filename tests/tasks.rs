@@ -23,6 +23,23 @@ fn a_closure_sees_its_run() {
     }
 }
 
+/// The run is its last one anyway, so the cancel comes too late for its caller.
+#[test]
+fn a_closure_sees_that_its_run_was_cancelled() {
+    let (timer, clock) = manual();
+    let seen = Record::new();
+    let record = seen.clone();
+    let task = task_fn(move |run| {
+        let before = run.is_cancelled();
+        record.push((before, run.timeout().cancel(), run.is_cancelled()));
+    });
+    let timeout = timer.new_timeout(task, TICK).unwrap();
+    clock.advance(TICK);
+    assert_eq!(seen.take(), [(false, false, true)]);
+    assert!(timeout.is_expired() && !timeout.is_cancelled());
+    assert_eq!((timer.metrics().expired, timer.metrics().cancelled), (1, 0));
+}
+
 #[test]
 fn a_closure_that_sees_its_run_comes_back() {
     let (timer, clock) = manual_with(HashedWheelTimer::builder().max_pending_timeouts(1));

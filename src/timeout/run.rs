@@ -78,8 +78,8 @@ impl Run<'_> {
         Timeout::from(self.0.clone())
     }
 
-    /// Whether a cancel has come since the run began. The timeout then does not go on: if the run asks for
-    /// that, the task's [`cancelled`](crate::task::TimerTask::cancelled) callback is called instead.
+    /// Whether a cancel has come since the run began, or since its job was handed to an executor. The timeout then does
+    /// not go on: if the run asks for that, the task's [`cancelled`](crate::task::TimerTask::cancelled) callback is called instead.
     pub fn is_cancelled(&self) -> bool {
         self.slot().phase() == Phase::Denied
     }

@@ -108,7 +108,7 @@ pub trait TimerTask: Sized + Send + 'static {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
-    /// `run` always returns [`Next::done`].
+    /// `run` always returns [`Next::done`], and does not see its [`Run`]: a cancel of the run leaves no trace.
     pub(crate) runs_once: bool,
     /// The task only wakes a waker, or is the watchdog's. It then runs on the worker, even if the timer has an
     /// executor, and a stop cancels it instead of returning it.
@@ -263,7 +263,8 @@ where
     const KIND: Kind = Kind::ONCE;
 }
 
-/// Turns a closure that takes its [`Run`] into a task: the timeout that expires, its deadline, and the time.
+/// Turns a closure that takes its [`Run`] into a task: the timeout that expires, its deadline, the time, and whether it
+/// was cancelled meanwhile.
 ///
 /// A closure without an argument is a task itself. A task that runs again, or that is told of its cancel,
 /// is a type of your own that implements [`TimerTask`]: this closure returns nothing, not even a [`Next`].
@@ -350,8 +351,6 @@ where
         let _unit = (self.0)(run);
         Next::done()
     }
-
-    const KIND: Kind = Kind::ONCE;
 }
 
 impl<F> fmt::Debug for TaskFn<F> {
