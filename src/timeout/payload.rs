@@ -49,8 +49,9 @@ pub(super) enum When {
     After(u64),
     /// At this instant, but not before the next tick.
     At(Instant),
-    /// Within the worker's present pass, in the order of all due timeouts.
-    Missed(Instant),
+    /// Exactly at this instant, as a series keeps its phase. If it is due already, or if the flag says so, the run is
+    /// missed: it comes within the worker's present pass, in the order of all due timeouts.
+    OnBeat(Instant, bool),
 }
 
 /// A task, as its timeout uses it. Each `TimerTask` is one (see `task`).

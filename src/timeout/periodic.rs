@@ -269,14 +269,15 @@ where
             return Next::after(self, every);
         }
         let due = self.due(run);
-        // If the clock panics, the run counts as on time. The next one is not early then, and can miss runs itself.
+        // If the clock panics, the run counts as on time. The next one is not early then, keeps its beat, and can miss
+        // runs itself.
         let now = run.end().unwrap_or(due);
         // A run beyond the end of time waits for ever.
         let Some(next) = self.period.next(due, now, Duration::MAX) else {
             return Next::after(self, Duration::MAX);
         };
         self.due = next;
-        if next <= now { Next::missed(self, next) } else { Next::at(self, next) }
+        Next::on_beat(self, next, next <= now)
     }
 }
 

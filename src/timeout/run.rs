@@ -159,15 +159,17 @@ fn task_panicked(pin: &Pin<Erased>) {
 /// When the next run is due. `None` if it counts from the end of this one, and the clock panics.
 fn next_due(timer: &Link, when: When) -> Option<Due> {
     let gate = &timer.gate;
-    let (deadline, missed) = match when {
-        When::After(NEVER) => (NEVER, false),
-        When::After(delay) => {
-            (gate.not_overdue(timer.now_contained()?.saturating_add(delay)), false)
-        }
-        When::At(instant) => (gate.not_overdue(gate.time.nanos_at(instant)), false),
-        When::Missed(instant) => (gate.time.nanos_at(instant), true),
+    let deadline = match when {
+        When::After(NEVER) => NEVER,
+        When::After(delay) => timer.now_contained()?.saturating_add(delay),
+        When::At(instant) | When::OnBeat(instant, _) => gate.time.nanos_at(instant),
     };
-    Some(Due { deadline, missed })
+    let not_overdue = gate.not_overdue(deadline);
+    Some(match when {
+        // Moved, it would look like a reschedule, and the series would count from there.
+        When::OnBeat(_, missed) => Due { deadline, missed: missed || deadline < not_overdue },
+        _ => Due { deadline: not_overdue, missed: false },
+    })
 }
 
 /// Puts the task back into the slot, even if the timer is closed: the end of the timer finds it there. Returns when it is

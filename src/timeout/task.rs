@@ -178,9 +178,9 @@ impl<T> Next<T> {
         Self(Some((task, When::At(deadline))))
     }
 
-    /// Runs `task` again for a missed run: like `at`, but without waiting for a tick.
-    pub(crate) fn missed(task: T, deadline: Instant) -> Self {
-        Self(Some((task, When::Missed(deadline))))
+    /// Runs `task` again at an instant that is not moved to the next tick, even if the run is missed.
+    pub(crate) fn on_beat(task: T, deadline: Instant, missed: bool) -> Self {
+        Self(Some((task, When::OnBeat(deadline, missed))))
     }
 }
 

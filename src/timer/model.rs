@@ -320,7 +320,11 @@ impl TimerTask for Again {
             return Next::done();
         }
         self.left -= 1;
-        if self.missed { Next::missed(self, run.deadline()) } else { Next::after(self, TICK) }
+        if self.missed {
+            Next::on_beat(self, run.deadline(), true)
+        } else {
+            Next::after(self, TICK)
+        }
     }
 
     fn cancelled(mut self, _timeout: &Timeout) {

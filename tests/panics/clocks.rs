@@ -191,6 +191,16 @@ impl Failing {
     }
 }
 
+/// A timer with room for one timeout, whose clock panics where the tasks run.
+fn on_a_failing_clock(on_a_pool: bool) -> (HashedWheelTimer, Failing) {
+    let clock = Failing::on(if on_a_pool { "wheelwork-pool-1" } else { WORKER });
+    let mut builder = HashedWheelTimer::builder().thread_name(WORKER).clock(clock.clone());
+    if on_a_pool {
+        builder = builder.executor(ThreadPool::with_size(1, 10).unwrap());
+    }
+    (builder.max_pending_timeouts(1).build().unwrap(), clock)
+}
+
 /// A task that goes on one tick after each run. The clock fails while it runs, so that the next reads panic.
 struct GoesOn {
     clock: Failing,
@@ -233,12 +243,7 @@ fn periodic(timer: &HashedWheelTimer, task: GoesOn, period: Period) -> Timeout {
 fn rule_05_a_clock_that_panics_after_a_run_ends_only_what_counts_from_there() {
     for (name, repeats) in REPEATS {
         for on_a_pool in [false, true] {
-            let clock = Failing::on(if on_a_pool { "wheelwork-pool-1" } else { WORKER });
-            let mut builder = HashedWheelTimer::builder().thread_name(WORKER).clock(clock.clone());
-            if on_a_pool {
-                builder = builder.executor(ThreadPool::with_size(1, 10).unwrap());
-            }
-            let timer = builder.max_pending_timeouts(1).build().unwrap();
+            let (timer, clock) = on_a_failing_clock(on_a_pool);
             let at = Record::new();
             let task = GoesOn { clock: clock.clone(), at: at.clone() };
             let timeout = repeats(&timer, task);
@@ -253,6 +258,27 @@ fn rule_05_a_clock_that_panics_after_a_run_ends_only_what_counts_from_there() {
             assert_eq!(timer.stop().unwrap().len(), 1);
             assert_conserved(&timer);
         }
+    }
+}
+
+/// The clock panics after the first run, which is late. So the series does not know that the next ones are missed. It
+/// keeps its beat nevertheless, and makes up for them.
+#[test]
+fn rule_05_a_clock_that_panics_after_a_late_run_does_not_shift_a_fixed_rate() {
+    for on_a_pool in [false, true] {
+        let (timer, clock) = on_a_failing_clock(on_a_pool);
+        let at = Record::new();
+        let (record, fails) = (at.clone(), clock.clone());
+        let note = move || {
+            fails.fail(u32::from(record.len() == 0));
+            record.push(fails.clock.elapsed());
+        };
+        let every_tick = Period::fixed_rate_with(TICK, MissedTickBehavior::Burst);
+        let _timeout = timer.new_periodic(note, every_tick).map_err(drop).unwrap();
+        clock.clock.advance_in_one_jump(5 * TICK);
+        clock.clock.advance(TICK);
+        assert_eq!(at.take(), [5, 5, 5, 5, 5, 6].map(|n| TICK * n), "on a pool: {on_a_pool}");
+        assert_eq!(timer.metrics().panicked, 1);
     }
 }
 
