@@ -39,7 +39,10 @@ fn a_pause_protects_an_old_stream_for_the_grace() {
             assert_idle(read(&mut stream, &alarm), IdleKind::Age, 15 * TICK);
         } else {
             assert!(read(&mut stream, &alarm).is_pending());
+            let wakes = alarm.wakes();
             drop(answering);
+            clock.advance_in_one_jump(100 * TICK);
+            assert_eq!(alarm.wakes(), wakes + 1, "the end of the pause wakes the reader");
             assert_idle(read(&mut stream, &alarm), IdleKind::Age, 10 * TICK);
         }
     }

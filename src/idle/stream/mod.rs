@@ -119,7 +119,7 @@ impl IdleStreams {
         policy: &IdlePolicy,
         untaken: fn(&S) -> Option<u64>,
     ) -> Result<IdleStream<S>, ScheduleError<S>> {
-        let wrapped = self.wrap_by(stream, policy, untaken, |watch| (StreamWatch::Own(watch), ()));
+        let wrapped = self.wrap_by(stream, policy, untaken, |own, _| (StreamWatch::Own(own), ()));
         wrapped.map(|(stream, ())| stream)
     }
 
@@ -135,9 +135,9 @@ impl IdleStreams {
         stream: S,
         policy: &IdlePolicy,
     ) -> Result<(IdleStream<S>, Pauser), ScheduleError<S>> {
-        self.wrap_by(stream, policy, S::untaken, |watch| {
-            let pauser = Pauser(Arc::new(watch));
-            (StreamWatch::Shared(SharedWatch(pauser.clone())), pauser)
+        self.wrap_by(stream, policy, S::untaken, |watch, signal| {
+            let pauser = Pauser(Arc::new(watch), signal);
+            (StreamWatch::Shared(SharedWatch(pauser.0.clone())), pauser)
         })
     }
 
@@ -147,12 +147,12 @@ impl IdleStreams {
         stream: S,
         policy: &IdlePolicy,
         untaken: fn(&S) -> Option<u64>,
-        split: impl FnOnce(Watch) -> (StreamWatch, R),
+        split: impl FnOnce(Watch, Arc<Signal>) -> (StreamWatch, R),
     ) -> Result<(IdleStream<S>, R), ScheduleError<S>> {
         let signal = Arc::new(Signal::new());
         match self.0.watch(signal.clone(), policy) {
             Ok(watch) => {
-                let (watch, rest) = split(watch);
+                let (watch, rest) = split(watch, signal.clone());
                 let monitor = Monitor::new(watch, signal);
                 Ok((IdleStream { stream, untaken, monitor }, rest))
             }
@@ -249,7 +249,9 @@ pin_project! {
     ///   is pending, until a write moves bytes or that flush ends. If a task gives up a pending write, that write
     ///   still waits.
     /// - **Age** ([`max_age`](IdlePolicy::max_age)) ends a stream when it would wait and is not paused: a response that
-    ///   a pause covers is finished. After the grace it ends in a pause too. Bytes that are ready still come first.
+    ///   a pause covers is finished, and the end of a [`Pauser`]'s guard wakes what waits. Who ends a pause of
+    ///   [`watch`](Self::watch) polls the stream again. After the grace it ends in a pause too. Bytes that are ready
+    ///   still come first.
     /// - **Each kind of silence ends both halves**: at a report, the waiting reader and the waiting
     ///   writer are woken and fail, as do a flush and a shutdown that wait. A stream without writes for the
     ///   writer's duration is writer idle even if there was nothing to write.

@@ -2,7 +2,7 @@
 //! waiting, and loom reports the deadlock.
 
 use super::signal::{Half, Listener, Signal, Silence};
-use crate::base::sync::{Arc, Condvar, Mutex, check, spawn};
+use crate::base::sync::{Arc, AtomicBool, Condvar, Mutex, Ordering, check, spawn};
 use crate::idle::kind::IdleKind;
 use std::task::{Wake, Waker};
 use std::time::Duration;
@@ -32,12 +32,16 @@ impl Bell {
                     return listener;
                 }
             }
-            let mut rung = self.rung.lock();
-            while !*rung {
-                rung = self.changed.wait(rung);
-            }
-            *rung = false;
+            self.wait();
         }
+    }
+
+    fn wait(&self) {
+        let mut rung = self.rung.lock();
+        while !*rung {
+            rung = self.changed.wait(rung);
+        }
+        *rung = false;
     }
 }
 
@@ -48,7 +52,7 @@ impl Wake for Bell {
     }
 }
 
-/// Rules 1 and 5: a reader and a writer begin to wait while the silence is reported.
+/// Rules 1 and 6: a reader and a writer begin to wait while the silence is reported.
 #[test]
 fn both_halves_of_a_stream_see_a_report() {
     check(|| {
@@ -59,6 +63,33 @@ fn both_halves_of_a_stream_see_a_report() {
         });
         assert_eq!(signal.report(IdleKind::Both, SILENCE), 0);
         drop(halves.map(|half| half.join().unwrap()));
+    });
+}
+
+/// Rule 5: the pause of an old stream ends while a reader begins to wait.
+#[test]
+fn the_end_of_a_pause_wakes_the_reader_of_an_old_stream() {
+    check(|| {
+        let (signal, paused) = (Arc::new(Signal::new()), Arc::new(AtomicBool::new(true)));
+        assert_eq!(signal.report(IdleKind::Age, SILENCE), 0);
+        let reader = spawn({
+            let (signal, paused) = (signal.clone(), paused.clone());
+            move || {
+                let bell = Bell::new();
+                let (waker, mut listener) = (bell.clone().into(), Listener::new(signal));
+                loop {
+                    let silences = listener.wait(Half::Reader, &waker).unwrap_or_default();
+                    assert_eq!(silences[IdleKind::Age as usize], Some(SILENCE));
+                    if !paused.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    bell.wait();
+                }
+            }
+        });
+        paused.store(false, Ordering::Relaxed);
+        signal.wake_if_old();
+        reader.join().unwrap();
     });
 }
 

@@ -1,8 +1,10 @@
 //! `Pauser`: pauses a stream's watch from anywhere, for as long as a guard lives.
 
+use super::signal::Signal;
 use crate::base::sync::Arc;
 use crate::idle::policy::IdlePolicy;
 use crate::idle::watch::Watch;
+use std::fmt;
 use std::ops::Deref;
 
 /// Pauses the watch of an [`IdleStream`](super::IdleStream), from
@@ -31,19 +33,26 @@ use std::ops::Deref;
 /// # drop(stream);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
-pub struct Pauser(pub(super) Arc<Watch>);
+#[derive(Clone)]
+pub struct Pauser(pub(super) Arc<Watch>, pub(super) Arc<Signal>);
 
 impl Pauser {
     /// Pauses the watch until the guard is dropped. Pauses nest. Takes no lock. Has no effect if the stream
     /// was dropped.
     pub fn pause(&self) -> OwnedPauseGuard {
         self.0.begin_pause();
-        OwnedPauseGuard(self.0.clone())
+        OwnedPauseGuard(self.clone())
     }
 }
 
-/// Pauses the watch of a stream until it is dropped. Created by [`Pauser::pause`]. The end counts as a touch.
+impl fmt::Debug for Pauser {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Pauser").field(&self.0).finish()
+    }
+}
+
+/// Pauses the watch of a stream until it is dropped. Created by [`Pauser::pause`]. The end counts as a touch. It takes
+/// a lock for a short time, and if the stream has reached its greatest age, it wakes the tasks that wait for it.
 ///
 /// # Examples
 ///
@@ -61,11 +70,12 @@ impl Pauser {
 /// ```
 #[must_use = "dropping the guard ends the pause"]
 #[derive(Debug)]
-pub struct OwnedPauseGuard(Arc<Watch>);
+pub struct OwnedPauseGuard(Pauser);
 
 impl Drop for OwnedPauseGuard {
     fn drop(&mut self) {
-        self.0.end_pause();
+        self.0.0.end_pause();
+        self.0.1.wake_if_old();
     }
 }
 
@@ -76,7 +86,7 @@ pub(super) enum StreamWatch {
 }
 
 /// Its drop ends the reports, even while a pauser keeps the watch.
-pub(super) struct SharedWatch(pub(super) Pauser);
+pub(super) struct SharedWatch(pub(super) Arc<Watch>);
 
 impl Deref for StreamWatch {
     type Target = Watch;
@@ -85,13 +95,13 @@ impl Deref for StreamWatch {
     fn deref(&self) -> &Watch {
         match self {
             Self::Own(watch) => watch,
-            Self::Shared(SharedWatch(Pauser(watch))) => watch,
+            Self::Shared(SharedWatch(watch)) => watch,
         }
     }
 }
 
 impl Drop for SharedWatch {
     fn drop(&mut self) {
-        self.0.0.set_policy(&IdlePolicy::new());
+        self.0.set_policy(&IdlePolicy::new());
     }
 }

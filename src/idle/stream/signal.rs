@@ -11,13 +11,16 @@
 //! 3. **No waker is cloned, woken or dropped under the lock.**
 //! 4. **The last activity decides.** A stored silence has a start. If the stream was active after it, the
 //!    silence is over, and a poll ignores it. So a touch need not clear anything.
-//! 5. **Most polls take no lock.** Until the first report, a registered waker stays in its place. So a poll
+//! 5. **The end of a pause wakes, if the age was reported.** A poll reads the pauses under no lock, after rule 1. The
+//!    end of a pause takes its pause back, and then takes the wakers under the lock. So if `wait` comes first, its
+//!    waker is woken; otherwise its poll sees that the pause has ended.
+//! 6. **Most polls take no lock.** Until the first report, a registered waker stays in its place. So a poll
 //!    with this waker changes nothing. If the poll misses a report that is under way, the report wakes this
 //!    waker. A task that was woken sees the report, because the wake-up comes after it.
 
 use crate::base::catch_panic;
 use crate::base::logging::warning;
-use crate::base::sync::{Arc, AtomicBool, Mutex, Ordering};
+use crate::base::sync::{Arc, AtomicBool, Mutex, MutexGuard, Ordering};
 use crate::base::waker::Identity;
 use crate::idle::kind::IdleKind;
 use std::task::Waker;
@@ -44,7 +47,7 @@ pub(super) struct Silence {
 pub(super) type Silences = [Option<Silence>; IdleKind::LIMITED.len()];
 
 pub(super) struct Signal {
-    /// Whether a silence was ever reported. Relaxed: rule 5.
+    /// Whether a silence was ever reported. Relaxed: rule 6.
     has_reported: AtomicBool,
     board: Mutex<Board>,
 }
@@ -93,6 +96,20 @@ impl Signal {
         if let Some(stored) = silences.get_mut(kind as usize) {
             *stored = Some(silence);
         }
+        Self::wake(board)
+    }
+
+    /// Wakes both halves at the end of a pause, if the age was reported: the pause may have kept it from ending the
+    /// stream, and with no grace, no other report follows.
+    pub(super) fn wake_if_old(&self) {
+        let board = self.board.lock();
+        if board.silences()[IdleKind::Age as usize].is_some() {
+            let _panics = Self::wake(board);
+        }
+    }
+
+    /// Takes the wakers, and wakes them without the lock. Returns the number of those that panicked.
+    fn wake(mut board: MutexGuard<'_, Board>) -> u64 {
         let wakers = std::mem::take(&mut board.wakers);
         drop(board);
         let wake = |waker: Waker| u64::from(catch_panic::panics(|| waker.wake()));
