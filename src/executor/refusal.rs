@@ -94,15 +94,14 @@ impl Dispatch {
     }
 
     fn offer_until_taken(&self, job: Job, metrics: &WorkerCounts, stopping: impl Fn() -> bool) {
-        let mut refused = job;
-        for attempt in 0u32.. {
+        let (mut refused, mut yields) = (job, 0..10);
+        loop {
             if stopping() {
                 return refused.run();
             }
-            if attempt < 10 {
-                thread::yield_now();
-            } else {
-                thread::sleep(Duration::from_millis(1));
+            match yields.next() {
+                Some(_) => thread::yield_now(),
+                None => thread::sleep(Duration::from_millis(1)),
             }
             match self.offer(refused, metrics) {
                 None => return,
