@@ -148,7 +148,9 @@
 //! - Two timeouts of different threads that are due in the same tick run in no particular order.
 //! - A timer has no list of what is pending, and no groups. Keep the handles, for example a
 //!   [`CancelOnDrop`] for each timeout of a user: the drop of all cancels all.
-//! - After a `fork`, the child's copy of a timer does nothing. So build timers after a program has become a daemon.
+//! - After a `fork`, the child's copy of a timer does nothing. So build timers after a program has become a daemon. One
+//!   exception: if a task on the worker forks, a child that returns from the task goes on as a worker. So fork in a
+//!   task, and leave the child by `exec` or `_exit`.
 //! - Unsafe code is denied, except in nine files and one function, which loom models, the sanitizers and valgrind check.
 //!
 //! # In async code

@@ -10,6 +10,7 @@ use nix::unistd::{ForkResult, alarm, fork};
 use std::os::unix::process::parent_id;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
+use std::sync::mpsc::channel;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use wheelwork::{HashedWheelTimer, StopError};
@@ -71,6 +72,30 @@ fn rule_09_a_stop_in_a_child_that_was_forked_during_a_run_does_not_wait_for_it()
     in_child(|| assert_refused(&timer));
     gate.open();
     assert!(timer.stop().unwrap().is_empty());
+}
+
+/// The worker is the thread that forks, so the child has it.
+#[test]
+fn a_child_that_returns_from_a_task_goes_on_as_a_worker() {
+    let _alone = ALONE.lock();
+    let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+    let (sender, children) = channel();
+    // SAFETY: as in `in_child`.
+    let forks = move || match unsafe { fork() }.expect("a child") {
+        ForkResult::Child => _ = alarm::set(20),
+        ForkResult::Parent { child } => sender.send(child).unwrap(),
+    };
+    let parent = std::process::id();
+    let ends_the_child = move || {
+        if std::process::id() != parent {
+            // SAFETY: as in `in_child`.
+            unsafe { nix::libc::_exit(7) }
+        }
+    };
+    timer.new_timeout(forks, Duration::ZERO).unwrap();
+    timer.new_timeout(ends_the_child, ms(20)).unwrap();
+    let child = children.recv().unwrap();
+    assert_eq!(waitpid(child, None).unwrap(), WaitStatus::Exited(child, 7));
 }
 
 #[test]

@@ -33,6 +33,10 @@ impl HashedWheelTimer {
     /// A child of `fork` has a copy of the timer, but not its worker's thread: nothing expires there, a stop of any kind
     /// is an error, and the drop of the last handle cancels nothing. The parent's timer is not affected.
     ///
+    /// One exception: if a task on the worker forks, the child's only thread is a copy of the worker. If it returns from
+    /// the task, it goes on as a worker, and what is due expires in the child, too. So fork in a task, and leave the
+    /// child by `exec` or `_exit`.
+    ///
     /// # Errors
     ///
     /// If a task on the timer's own worker calls it, because the worker would wait for itself, and in a forked child. Two

@@ -91,7 +91,7 @@ impl Control {
     }
 
     /// Whether this process was forked from the one with the worker's thread. Only the thread that forks is in
-    /// the child.
+    /// the child. If that was the worker, in a task, its copy is the child's worker, and the answer is no.
     pub(crate) fn is_forked(&self) -> bool {
         std::process::id() != self.process && !self.shared.alarm.parker().is_current_thread()
     }
