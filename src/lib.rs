@@ -168,7 +168,8 @@
 //! the drop of a [`Watch`](idle::Watch) wait for a lock that a check holds for at most 0.5 ms.
 //!
 //! Some calls run your code: a [`cancel`](Timeout::cancel) that returns true, and the drop of a [`CancelOnDrop`],
-//! call [`TimerTask::cancelled`](task::TimerTask::cancelled) and drop the task, on the calling thread.
+//! call [`TimerTask::cancelled`](task::TimerTask::cancelled) and drop the task, on the calling thread. So does the drop
+//! of a timer's last handle, if a stop gave up waiting and the timer has ended since: for each timeout that is left.
 //!
 //! The worker's thread hands jobs to the executor, so a full pool never delays a thread that schedules. A
 //! task on the worker must not block, because all others wait for it. A task on a tokio runtime must not

@@ -76,6 +76,7 @@ pub trait TimerTask: Sized + Send + 'static {
     /// | while pending, by [`cancel_and_take`](Timeout::cancel_and_take) | not called: the caller gets the task |
     /// | because an executor drops its job | on the thread that drops it |
     /// | by the drop of the last handle of the timer | on the worker |
+    /// | the same, if a stop gave up waiting and the timer has ended since | on the thread that drops the handle |
     /// | returned by [`stop`](crate::HashedWheelTimer::stop) | not called |
     ///
     /// It is not called after a run that returns [`Next::done`] or panics. A timeout that `stop` returns is not

@@ -42,7 +42,8 @@
 //!
 //! **Who collects.** The worker, which finishes the timer, reads CANCELS again under the lock of `Progress`. The drop
 //! of the last handle takes that lock after it has set CANCELS. So exactly one of the two gets the unprocessed
-//! timeouts.
+//! timeouts. If a stop gave up waiting, and the worker has finished the timer since, it is the drop: its thread runs
+//! the callbacks.
 //!
 //! **What the worker is busy with**, for the error of a stop whose limit has passed: the type of the task that it runs or
 //! hands to the executor, and since when.

@@ -60,6 +60,7 @@ fn rule_01_dropping_the_last_handle_after_a_failed_stop_cancels() {
             gate.open();
             eventually("the worker has reported", || timer.is_stopped());
             drop(timer);
+            assert_eq!(record.len(), 1, "the thread that drops tells the task");
         } else {
             drop(timer);
             gate.open();
