@@ -153,7 +153,10 @@ impl Builder {
     /// The greatest number of timeouts that may be pending at once, at least 1. The default is no
     /// limit.
     ///
-    /// The limit is exact: a timeout is refused only if as many others are pending or being scheduled.
+    /// The limit is exact: a timeout is refused only if as many others are pending, being scheduled or just ending. A
+    /// cancel that has returned has made room, and so has an end that a count shows. But who sees by
+    /// [`is_cancelled`](crate::Timeout::is_cancelled) or [`is_pending`](crate::Timeout::is_pending) that another thread
+    /// ends a timeout may still be refused for a moment.
     /// The number of pending timeouts can exceed the limit in two cases. A timeout that goes on after a
     /// run is always admitted; there are at most as many of these as the executor had jobs at once. A
     /// [`Sleep`](crate::future::Sleep) counts, but is never refused. The timeouts of the
