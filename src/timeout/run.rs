@@ -34,7 +34,7 @@ use std::time::Instant;
 /// impl TimerTask for Poll {
 ///     fn run(self, run: &Run<'_>) -> Next<Self> {
 ///         println!("late by {:?}", run.now() - run.deadline());
-///         Next::at(self, run.deadline() + Duration::from_secs(1)) // a fixed rate
+///         Next::at(self, run.deadline() + Duration::from_secs(1)) // a rate, until a stall
 ///     }
 /// }
 ///

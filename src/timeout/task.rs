@@ -174,7 +174,9 @@ impl<T> Next<T> {
     }
 
     /// Runs `task` again at an instant, like [`after`](Self::after). A past instant means the next
-    /// tick. `run.deadline() + period` gives a fixed rate.
+    /// tick. `run.deadline() + period` gives a fixed rate, until a run is late by more than a period: the next run is then
+    /// in the next tick, and the rate counts from there. [`new_periodic`](crate::HashedWheelTimer::new_periodic) keeps
+    /// its phase.
     pub fn at(task: T, deadline: Instant) -> Self {
         Self(Some((task, When::At(deadline))))
     }
