@@ -1,4 +1,5 @@
-//! A table that any thread can grow. No place is ever moved, so no thread waits while another grows it.
+//! A table that any thread can grow. No place is ever moved, so a thread that uses the blocks that exist waits for
+//! nobody. Threads that need the same new block wait for the one that makes it.
 //!
 //! Each block has twice as many places as the one before it. The table keeps its blocks until it is dropped.
 

@@ -46,7 +46,8 @@
 //! there, by the producer or by another thread, the producer sees the summary cleared too, and sets it again.
 //!
 //! **No producer relies on another that is interrupted.** Each relies on the worker's promise, on bits that are set,
-//! or on what its own thread, or the chunk's last owner, has announced.
+//! or on what its own thread, or the chunk's last owner, has announced. One exception: producers that are the first to
+//! need a block of the queue wait for the one that makes it (see `base/growing`).
 //!
 //! **The order of one thread** needs no order in the queue. The worker restores it where it hands over the
 //! timeouts of one tick (see `worker/tick_queue`).

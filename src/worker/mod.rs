@@ -6,7 +6,8 @@
 //! and the pools of chunks, and the end of the timer (`end`). The protocol of each is at the head of its file. On the
 //! system's clock, until it ends, the worker only uses `try_lock`, and tries again later if another thread has the
 //! lock. (The exception is the lock of a chunk's reference to itself, held for a clone of an `Arc`.) It waits for
-//! another thread only if it pops from a pool of chunks while that thread's push to the same place is in progress.
+//! another thread only if it pops from a pool of chunks while that thread's push to the same place is in progress, or if
+//! it pushes to a pool while that thread's push adds memory to it.
 //!
 //! A *pass* is one turn of the loop in `Worker::run`. `run_thread` is the thread from its start to its end.
 //!
