@@ -24,7 +24,7 @@ use std::num::NonZeroUsize;
 /// The length of the default pool's queue, per thread.
 const QUEUE_PER_THREAD: usize = 1024;
 
-/// The longest queue. Its memory is allocated when the pool is made: 40 bytes per job.
+/// The longest queue. Its memory is allocated when the pool is made: 48 bytes per job.
 const LONGEST_QUEUE: usize = 1 << 24;
 
 /// A fixed number of threads that run jobs from one bounded queue, first in first out.

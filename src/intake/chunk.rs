@@ -193,7 +193,8 @@ impl<P> Chunk<P> {
         self.lowest.store(sequence << SEQUENCE_SHIFT, Ordering::Relaxed);
     }
 
-    /// Whether no timeout in the chunk has a later sequence number. They wrap.
+    /// Whether the chunk's lower bound is not after this sequence number, so that it also holds for a timeout with that
+    /// one. They wrap.
     pub(super) fn is_before(&self, sequence: u64) -> bool {
         (self.lowest().wrapping_sub(sequence << SEQUENCE_SHIFT) as i64) <= 0
     }

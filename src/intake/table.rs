@@ -31,7 +31,8 @@ const BLOCK: u32 = if cfg!(loom) { 4 } else { u64::BITS };
 /// which number a chunk has.
 pub(crate) struct Table<T> {
     blocks: Growing<OnceLock<Arc<Block<T>>>>,
-    /// No block before this one has a free number, unless that was given back a moment ago.
+    /// No block before this one has a free number, unless a thread that looks for one has passed the block just as the
+    /// number was given back. It is found again once a number of that block, or of an earlier one, is given back.
     first: AtomicU32,
     lock: Mutex<()>,
 }

@@ -2,8 +2,8 @@
 //! the thread also counts, and gives back the slots that it frees.
 //!
 //! A thread gets its owner in a timer when it schedules there for the first time. It drops the owner when it ends. If
-//! the timer ends first, the thread drops the owner when it has stopped the timer, or next changes to another one. The
-//! timeouts of a thread that ends stay pending, and run.
+//! the timer ends first, the thread drops the owner when it drops the timer's last handle, or next changes to another
+//! timer. The timeouts of a thread that ends stay pending, and run.
 
 use super::payload::{Erased, Link};
 use crate::base::sync::{Arc, thread_local};

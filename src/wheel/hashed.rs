@@ -23,9 +23,10 @@ use std::fmt;
 /// One ring of buckets, with rounds.
 ///
 /// Modelled on Netty's `HashedWheelTimer` and scheme 6 of Varghese and Lauck (1987). It is exact.
-/// `insert` and `next_expiry` are O(1), `remove` is O(1) amortised. Values of several rounds in one
-/// bucket never hide each other. But whenever something in a bucket is due, all of its entries are
-/// checked. So a timeout of many turns costs many checks.
+/// `insert` and `next_expiry` are O(1), `remove` is O(1) amortised. But an `insert` that is earlier than all others of
+/// many buckets also writes a word for each power of two of their number. Values of several rounds in one bucket never
+/// hide each other. But whenever something in a bucket is due, all of its entries are checked. So a timeout of many
+/// turns costs many checks.
 ///
 /// It allocates its buckets up front, 41 bytes each. An entry takes about 8 bytes besides the
 /// value.
@@ -131,7 +132,7 @@ impl Hashed {
 }
 
 impl TokenWheel for Hashed {
-    /// O(1), apart from growth of the bucket.
+    /// O(1), apart from growth of the bucket, and from the levels that `Earliest::lower` climbs.
     #[inline]
     fn insert(&mut self, tick: u64, token: Token) {
         let tick = tick.max(self.current_tick).min(self.reach());
