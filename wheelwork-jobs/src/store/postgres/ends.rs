@@ -1,7 +1,8 @@
 //! The beginnings and the ends of runs. A problem with one affects no other: rows that somebody has
 //! locked are passed over, and a statement that the server refuses is tried again in halves.
 
-use super::connect::{Call, halve, state_of};
+use super::connect::{Call, state_of};
+use super::rows::settle;
 use super::{Inner, columns, history, micros, rows, sql};
 use crate::store::{Claim, End, Finished, NodeId, Outcome, Result, Started, StoreError};
 use crate::time::Timestamp;
@@ -176,19 +177,6 @@ async fn owners(call: &mut Call<'_>, claims: &[Claim]) -> Result<Vec<(Claim, Opt
 pub(super) async fn held(call: &mut Call<'_>, node: i64, claims: &[Claim]) -> Result<Vec<Claim>> {
     let held = owners(call, claims).await?.into_iter().filter(|(_, owner)| *owner == Some(node));
     Ok(held.map(|(claim, _)| claim).collect())
-}
-
-/// Notes the claims of which an answer says that they held. After an error, has both halves of the part tried.
-pub(super) fn settle<'a, T>(
-    part: &'a [T],
-    answer: Result<Vec<Row>>,
-    parts: &mut Vec<&'a [T]>,
-    held: &mut HashSet<Claim>,
-) -> Result<()> {
-    for row in &answer.or_else(|error| halve(part, error, parts).map(|()| Vec::new()))? {
-        held.insert(rows::claim(row)?);
-    }
-    Ok(())
 }
 
 pub(super) fn in_ascii(text: &str) -> String {

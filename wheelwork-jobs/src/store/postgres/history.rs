@@ -1,7 +1,7 @@
 //! Jobs that are done, of kinds that keep them.
 
 use super::connect::Call;
-use super::ends::settle;
+use super::rows::settle;
 use super::{columns, micros, sql};
 use crate::store::{Claim, Kept, Result};
 use std::collections::HashSet;

@@ -1,12 +1,13 @@
 //! What the rows of answers say. A table that somebody has changed is an error, and no panic.
 
-use super::connect::Described;
+use super::connect::{Described, halve};
 use crate::job::{JobId, State, StoredJob};
 use crate::store::{
     Cancelled, Claim, Claimed, Inserted, Insertion, KindStats, NodeId, Removed, Replaced, Result,
     Started, StoreError,
 };
 use crate::time::Timestamp;
+use std::collections::HashSet;
 use std::time::SystemTime;
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
@@ -143,4 +144,17 @@ pub(super) fn stats(row: &Row) -> Result<KindStats> {
         next_due: get(row, 5)?,
         paused: get(row, 6)?,
     })
+}
+
+/// Notes the claims of which an answer says that they held. After an error, has both halves of the part tried.
+pub(super) fn settle<'a, T>(
+    part: &'a [T],
+    answer: Result<Vec<Row>>,
+    parts: &mut Vec<&'a [T]>,
+    held: &mut HashSet<Claim>,
+) -> Result<()> {
+    for row in &answer.or_else(|error| halve(part, error, parts).map(|()| Vec::new()))? {
+        held.insert(claim(row)?);
+    }
+    Ok(())
 }

@@ -3,7 +3,7 @@
 //! Each row of `DONE` has one in `DONE_AT` and one in `UNTIL`.
 
 use super::super::Kept;
-use super::tables::{Row, from_fields};
+use super::row::{Row, from_fields};
 use crate::job::{JobId, State, StoredJob};
 use crate::time::Timestamp;
 use ::redb::{

@@ -2,7 +2,8 @@
 //! are locked for one job at a time, so that the thread that writes goes on meanwhile.
 
 use super::super::{KindStats, Peek};
-use super::tables::{Row, View, priority_of};
+use super::row::{Row, priority_of};
+use super::tables::View;
 use super::{Shared, stored};
 use crate::job::{JobId, State, StoredJob};
 use crate::store::{Glance, Most};

@@ -1,6 +1,6 @@
 //! The embedded store: one file of `redb`, for one process.
 //!
-//! - `tables`: the rows, and every change of them
+//! - `tables`: the rows, and every change of them; `row`: how one is read
 //! - `claims`: who has claimed what, in memory alone
 //! - `groups`: the last jobs of groups that wait, in memory alone
 //! - `done`: jobs that are done and kept
@@ -19,6 +19,7 @@ mod create;
 mod done;
 mod glance;
 mod groups;
+mod row;
 mod tables;
 mod turn;
 mod writer;
@@ -27,7 +28,8 @@ pub use self::turn::RedbTransaction;
 
 use self::claims::Claims;
 use self::clock::Clock;
-use self::tables::{Row, Tables, View};
+use self::row::Row;
+use self::tables::{Tables, View};
 use self::turn::Turns;
 use self::writer::Writer;
 use super::{

@@ -10,21 +10,17 @@
 use super::super::{Filter, Insertion, Kept};
 use super::claims::Claims;
 use super::done::{Done, DoneView};
-use crate::job::{JobId, NewJob, State, StoredJob};
+use super::row::{Fields, Row, from_fields, row_of};
+use crate::job::{JobId, NewJob};
 use crate::time::Timestamp;
 use ::redb::{
     Database, Error, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable, Table,
-    TableDefinition, TableError, Value, WriteTransaction,
+    TableDefinition, TableError, WriteTransaction,
 };
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Due, attempts, dead, kind, key, payload, error.
-type Fields =
-    (u64, u32, bool, &'static str, Option<&'static str>, &'static str, Option<&'static str>);
-/// The same as it is read.
-type Stored<'a> = <Fields as Value>::SelfType<'a>;
 /// Kind, due, id.
 type Place = (&'static str, u64, u128);
 
@@ -55,79 +51,6 @@ const SCHEMA: TableDefinition<(), u32> = TableDefinition::new("wheelwork_schema"
 
 /// The last version. 2 has `SCHEMA`, `PRIORITIES`, `URGENT`, `PAUSED`, `UNIQUE` and `UNTIL`, 3 the tables of `done`.
 pub(super) const VERSION: u32 = 3;
-
-/// A row of `JOBS`.
-pub(super) struct Row {
-    pub(super) due: Timestamp,
-    pub(super) attempts: u32,
-    pub(super) dead: bool,
-    pub(super) kind: String,
-    pub(super) key: Option<String>,
-    pub(super) payload: String,
-    pub(super) error: Option<String>,
-    pub(super) priority: u8,
-}
-
-fn row_of(
-    jobs: &impl ReadableTable<u128, Fields>,
-    priorities: &impl ReadableTable<u128, u8>,
-    id: u128,
-) -> Result<Option<Row>, Error> {
-    let Some(fields) = jobs.get(id)? else { return Ok(None) };
-    Ok(Some(from_fields(fields.value(), priority_of(priorities, id)?)))
-}
-
-pub(super) fn priority_of(
-    priorities: &impl ReadableTable<u128, u8>,
-    id: u128,
-) -> Result<u8, Error> {
-    Ok(priorities.get(id)?.map_or(0, |priority| priority.value()))
-}
-
-impl Row {
-    /// The same without the payload, which may be large.
-    pub(super) fn without_payload(
-        (due, attempts, dead, kind, key, _, error): Stored<'_>,
-        priority: u8,
-    ) -> Self {
-        from_fields((due, attempts, dead, kind, key, "", error), priority)
-    }
-
-    /// What others see of the job.
-    pub(super) fn into_job(self, id: JobId, state: State) -> StoredJob {
-        let Self { due, attempts, kind, key, payload, priority, error, .. } = self;
-        StoredJob {
-            id,
-            kind,
-            key,
-            due: due.into(),
-            payload,
-            priority,
-            attempts,
-            state,
-            error,
-            done: None,
-            result: None,
-            progress: None,
-        }
-    }
-}
-
-pub(super) fn from_fields(
-    (due, attempts, dead, kind, key, payload, error): Stored<'_>,
-    priority: u8,
-) -> Row {
-    Row {
-        due: Timestamp::from_micros(due),
-        attempts,
-        dead,
-        kind: kind.to_owned(),
-        key: key.map(str::to_owned),
-        payload: payload.to_owned(),
-        error: error.map(str::to_owned),
-        priority,
-    }
-}
 
 /// The tables in a transaction that writes.
 pub(super) struct Tables<'t> {
