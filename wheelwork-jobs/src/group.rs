@@ -79,6 +79,12 @@ pub enum GroupError {
         /// The refused job.
         job: Box<NewJob>,
     },
+    /// The job is the last of another group already.
+    #[error("the job {} is the last of another group: expected one group with all members, or a group of groups", .job.id)]
+    Last {
+        /// The refused job.
+        job: Box<NewJob>,
+    },
     /// The payload is too long with the ids of the members.
     #[error(
         "{members} members make a payload of {bytes} bytes: expected at most {}; make a group of groups",
@@ -143,7 +149,8 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// If a member is unique for a period, unless its id [is given](Self::of_ids), or is periodic. Or if the payload is
+    /// If a member is unique for a period, unless its id [is given](Self::of_ids), or is periodic. If the job is the last
+    /// of another group already: make one group with all members, or a group of groups. Or if the payload is
     /// too long with the ids of the members, of 32 bytes each, so about 8,000 members are possible. Make a group of
     /// groups for more.
     pub fn then(self, job: NewJob) -> Result<NewJob, GroupError> {
@@ -154,6 +161,9 @@ impl Group {
         }
         if let Some(member) = unique {
             return Err(GroupError::Unique { member, job });
+        }
+        if job.id.is_of_group() {
+            return Err(GroupError::Last { job });
         }
         let mut members = String::with_capacity(32 * ids.len());
         for id in &ids {

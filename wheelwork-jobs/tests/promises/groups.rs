@@ -153,6 +153,46 @@ async fn a_periodic_member_is_refused(store: impl Shared) {
     assert!(matches!(yearly(then.key("s")), Err(PeriodicError::Group { .. })));
 }
 
+#[test]
+fn the_last_job_of_two_groups_is_refused() {
+    let then = Group::of([&part(1)]).then(sum(7)).unwrap();
+    let payload = then.payload().to_owned();
+    match Group::of([&part(2)]).then(then) {
+        Err(GroupError::Last { job }) => assert_eq!(job.payload(), payload),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The member has ended in a transaction, but its node leaves before its run ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_group_is_looked_at_again_when_a_node_has_left() {
+    let (store, _folder) = common::redb();
+    let committed = Arc::new(tokio::sync::Notify::new());
+    let (tell, transactions) = (committed.clone(), store.clone());
+    let complete = move |job: Job<u32, Redb>| {
+        let (store, tell) = (transactions.clone(), tell.clone());
+        async move {
+            let transaction = store.begin_write().await?;
+            job.complete_in(&transaction).await?;
+            transaction.commit().await?;
+            tell.notify_one();
+            std::future::pending::<Result<(), Box<dyn std::error::Error + Send + Sync>>>().await
+        }
+    };
+    let never = |_: Job<u32, Redb>| async { Err::<(), _>("too soon") };
+    let builder = Jobs::builder(store.clone()).handle("part", complete).handle("sum", never);
+    let first = builder.open().await.unwrap();
+    let member = part(1).due(DAY);
+    let (id, then) = (member.id(), Group::of([&member]).then(sum(1)).unwrap());
+    assert!(first.schedule_all([member, then]).await.iter().all(Result::is_ok));
+    until("it was looked at", || first.metrics().claimed == 1).await;
+    assert!(first.reschedule(id, ms(0)).await.unwrap());
+    committed.notified().await;
+    assert_eq!(first.stop(ms(0)).await.unwrap().still_running, 1);
+    let (_second, seen) = node(store).await;
+    until("it ran", || !seen.lock().unwrap().is_empty()).await;
+}
+
 async fn the_order_of_one_call_does_not_matter(store: impl Shared) {
     let (jobs, seen) = node(store).await;
     let parts: Vec<_> = (1..=1_500).map(|n| part(1).key(format!("part {n}"))).collect();

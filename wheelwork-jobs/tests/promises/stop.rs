@@ -1,6 +1,6 @@
 //! The end of a node.
 
-use crate::common::{Shared, until};
+use crate::common::{self, Shared, until};
 use crate::on_every_store;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -84,4 +84,18 @@ on_every_store! {
     a_stop_waits_for_what_runs_and_gives_the_rest_to_others
     a_stop_does_not_wait_beyond_its_limit
     the_drop_of_the_last_handle_gives_the_jobs_to_others
+}
+
+/// The claim waits in the store for a transaction of the user's, and the node leaves meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_that_comes_after_its_node_has_left_hides_no_job() {
+    let (store, _folder) = common::redb();
+    let (first, _) = gated(store.clone(), &gate(9)).await;
+    let transaction = store.begin_write().await.unwrap();
+    first.schedule_in(&transaction, &NewJob::new("n", &()).unwrap()).await.unwrap();
+    tokio::time::sleep(ms(100)).await; // the node is told at once, and its claim waits
+    first.stop(ms(1_000)).await.unwrap();
+    transaction.commit().await.unwrap();
+    let (second, _) = gated(store, &gate(9)).await;
+    until("the other has run it", || second.metrics().done == 1).await;
 }

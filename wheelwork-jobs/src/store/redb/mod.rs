@@ -668,6 +668,9 @@ impl<'w, 't> Writing<'w, 't> {
         room: usize,
         all: &mut Vec<Claimed>,
     ) -> Result<(), ::redb::Error> {
+        if !self.claims.is_alive(node) {
+            return Ok(()); // the cursor would move past jobs that stay free
+        }
         let urgent = self.tables.urgent(kind, self.now, room, self.claims)?;
         self.claim_all(node, kind, &urgent, all)?;
         let others = self.tables.free(kind, horizon, room - urgent.len(), self.claims)?;
