@@ -248,3 +248,30 @@ async fn deadlocks(url: &str) -> i64 {
     let count = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
     client.query_one(count, &[]).await.unwrap().get(0)
 }
+
+/// One job is stored, and one is refused. The look for why fails, because somebody wants the whole table.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_runs_that_was_stored_by_a_call_that_failed_afterwards() {
+    let Some(server) = postgres::server() else { return };
+    let url = server.database();
+    let jobs = Jobs::builder(Postgres::new(&url).unwrap()).handle("n", fine).open().await.unwrap();
+    jobs.schedule(job(0).key("k").due(ms(3_600_000))).await.unwrap();
+    let slow = "
+        CREATE FUNCTION be_slow() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN PERFORM pg_sleep(0.3); RETURN NULL; END $$;
+        CREATE TRIGGER slow AFTER INSERT ON wheelwork_jobs FOR EACH STATEMENT EXECUTE FUNCTION be_slow()";
+    let mut other = connect(&url).await;
+    other.batch_execute(slow).await.unwrap();
+    let (storing, batch) = (jobs.clone(), vec![job(1).key("k"), job(2).key("l")]);
+    let storing = tokio::spawn(async move { storing.schedule_all(batch).await });
+    until_counted(&connect(&url).await, SLEEPING).await;
+    let whole = other.transaction().await.unwrap();
+    whole.execute("LOCK TABLE wheelwork_jobs IN ACCESS EXCLUSIVE MODE", &[]).await.unwrap();
+    tokio::time::sleep(ms(200)).await; // longer than a call waits for a lock
+    whole.rollback().await.unwrap();
+    storing.await.unwrap();
+    until("what was stored is done", || jobs.metrics().done == 1).await;
+}
+
+const SLEEPING: &str = "SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event = 'PgSleep'";

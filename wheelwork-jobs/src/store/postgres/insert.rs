@@ -46,7 +46,8 @@ impl Inner {
                         answers[n] = Some(answer);
                     }
                 }
-                Err(error) if is_of_connection(&error) => {
+                // Not tried in halves if a part may be stored and claimed: nobody would know.
+                Err(error) if is_of_connection(&error) || !error.is_undone() => {
                     let is_first = answers.iter().all(Option::is_none);
                     return Err(if is_first { error } else { error.not_undone() });
                 }
