@@ -110,8 +110,8 @@ impl Metrics {
     pub(crate) fn count<'a>(&mut self, tallies: impl Iterator<Item = &'a Tally> + Clone) {
         let all =
             |pick: fn(&Tally) -> &Count| tallies.clone().map(pick).map(Count::get).sum::<u64>();
-        // What is taken off a count is read before it, of all tallies, as one thread may count the one and another
-        // thread the other. So no difference is below zero.
+        // Each count that is subtracted from another is read first, in all tallies, because different threads may
+        // write the two. So no difference is below zero.
         self.abandoned = all(|tally| &tally.abandoned);
         let undone = self.abandoned + all(|tally| &tally.withdrawn);
         let uncollected = all(|tally| &tally.uncollected);

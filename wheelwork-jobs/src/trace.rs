@@ -9,7 +9,7 @@ pub(crate) struct RunSpan(#[cfg(feature = "tracing")] tracing::Span);
 
 #[cfg(feature = "tracing")]
 impl RunSpan {
-    /// What is known of a run when it begins.
+    /// A span for a run that begins. Its outcome is recorded at its end.
     pub(crate) fn new(kind: &str, id: JobId, key: Option<&str>, attempt: u32, node: i64) -> Self {
         let outcome = tracing::field::Empty;
         // A root: whatever span is current belongs to the node and not to the job.

@@ -107,7 +107,7 @@ impl Default for LateBy {
 
 /// The counts behind [`Metrics`].
 pub(crate) struct Counts {
-    /// What is not counted by kind.
+    /// The counts that are not kept by kind.
     all: Mutex<Metrics>,
     kinds: Mutex<Kinds>,
 }
