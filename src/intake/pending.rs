@@ -127,10 +127,6 @@ impl Pending {
             });
         }
     }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.iter().all(|(_, group)| group.summary.load(Ordering::Relaxed) == 0)
-    }
 }
 
 /// A chunk's part of the protocol.

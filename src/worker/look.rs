@@ -15,16 +15,12 @@
 //! the filing leaves no dead entry.
 
 use super::Worker;
-use crate::intake::{SLOTS, is_look, locate, version_of};
-use crate::time::tick::NEVER;
+use crate::intake::{SLOTS, Slot, is_look, version_of};
 use crate::wheel::{Exact, Token};
 
 /// The drain cap: the most timeouts that one pass files, like Netty's. The pass takes whole chunks, so it
 /// may file up to 46 more.
 pub(super) const DRAIN_CAP: usize = 100_000;
-
-/// The number of timeouts that are filed between two checks whether something is due.
-const SLICE: usize = 1 << 12;
 
 /// Of this many timeouts or fewer, all are near.
 const FEW: usize = 12;
@@ -177,42 +173,19 @@ impl<W: Exact> Worker<W> {
         self.look.near.extend(left[..nearest].iter().map(|&(_, token)| token));
     }
 
-    /// Files the near timeouts of this pass, once its due ones have run. If something is due meanwhile, those that are
-    /// left stay New, and their chunks are promised for them.
+    /// Files the near timeouts of this pass, once its due ones have run.
     pub(super) fn file_near(&mut self) {
-        let mut near = std::mem::take(&mut self.look.near);
-        if near.len() >= DRAIN_CAP {
-            self.shared().counts.worker.passes_with_backlog.add(1);
+        let Self { control, chunks, filing, look, .. } = self;
+        if look.near.len() >= DRAIN_CAP {
+            control.shared.counts.worker.passes_with_backlog.add(1);
         }
-        let scale = self.gate().scale;
-        let (mut until_check, mut goes_on) = (SLICE, true);
-        for slots in near.chunk_by(|&a, &b| locate(a).0 == locate(b).0) {
-            if until_check == 0 {
-                (until_check, goes_on) = (SLICE, goes_on && !self.is_needed());
+        let scale = control.shared.gate.scale;
+        for token in look.near.drain(..) {
+            let slot = chunks.chunk(token).map(|(chunk, offset)| chunk.slot(offset));
+            if let Some((deadline, version)) = slot.and_then(Slot::file) {
+                filing.insert(scale.tick_not_before(deadline), Token { version, ..token });
             }
-            until_check = until_check.saturating_sub(slots.len());
-            let (id, mut left) = (locate(slots[0]).0, NEVER);
-            for &token in slots {
-                let Some(chunk) = self.chunks.get(id) else { break };
-                let slot = chunk.slot(locate(token).1);
-                if !goes_on {
-                    left = slot.if_new().map_or(left, |deadline| left.min(deadline));
-                } else if let Some((deadline, version)) = slot.file() {
-                    self.filing.insert(scale.tick_not_before(deadline), Token { version, ..token });
-                }
-            }
-            self.promise_look(id, left);
         }
-        near.clear();
-        near.shrink_to(TOKENS_KEPT);
-        self.look.near = near;
-    }
-
-    /// Whether the worker has something to do that must not wait.
-    fn is_needed(&mut self) -> bool {
-        let tick = self.tick_now();
-        let due = self.filing.next_expiry().is_some_and(|next| next <= tick);
-        let new = tick > self.last_pass && !self.shared().pending.is_empty();
-        due || new || self.gate().is_closed()
+        look.near.shrink_to(TOKENS_KEPT);
     }
 }

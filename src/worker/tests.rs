@@ -349,37 +349,6 @@ fn rule_09_confirming_the_next_entry_is_bounded() {
     assert_eq!(worker.filing.next_expiry(), Some(5000));
 }
 
-/// The end of the timer interrupts the filing of many timeouts. What would interrupt it otherwise does the same. Those
-/// that were not filed run by a look at their chunks, of which each has one more entry.
-#[test]
-fn rule_09_a_closing_interrupts_the_filing_and_loses_no_timeout() {
-    let mut worker = worker();
-    let mut producer = Producer::of(&worker);
-    for n in 0..1000 {
-        producer.schedule_at(DUE, 1);
-        (1..SLOTS as u64).rev().for_each(|m| producer.schedule_at(DUE + n + m, 1));
-    }
-    worker.take_in(0);
-    assert_eq!(run_next(&mut worker, DUE), 1000);
-    worker.gate().close();
-    let looks = worker.filing.entries();
-    worker.file_near();
-    let filed = 1000 * (SLOTS - 1) - producer.queued();
-    assert!((4096..5000).contains(&filed), "{filed}");
-    let entries = worker.filing.entries() - looks - filed;
-    assert!(entries <= 1000, "{entries} more looks at 1000 chunks");
-    let mut ran = 0;
-    for tick in 1..1000 + SLOTS {
-        while let due @ 1.. = run_next(&mut worker, DUE + tick as u64) {
-            ran += due;
-        }
-        worker.file_near();
-        let due: usize = (0..1000).map(|n| tick.saturating_sub(n).min(SLOTS - 1)).sum();
-        assert_eq!(ran, due, "up to tick {tick}");
-    }
-    assert_eq!(ran, 1000 * (SLOTS - 1));
-}
-
 /// A task closes the timer. The pass ends in the middle of the tick, and a near timeout is pulled forward to a time
 /// before that.
 #[test]
@@ -468,7 +437,7 @@ fn rule_03_a_pass_files_no_more_than_the_drain_cap() {
     assert_eq!(run_next(&mut worker, FAR), CHUNKS);
     worker.file_near();
     let filed = CHUNKS * (SLOTS - 1) - producer.queued();
-    assert!((DRAIN_CAP..DRAIN_CAP + 2 * 4096).contains(&filed), "{filed} were filed");
+    assert!((DRAIN_CAP..DRAIN_CAP + SLOTS).contains(&filed), "{filed} were filed");
     assert_eq!(worker.shared().counts.snapshot().passes_with_backlog, 1);
     let mut ran = 0;
     while let due @ 1.. = run_next(&mut worker, NEVER - 1) {

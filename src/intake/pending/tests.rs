@@ -21,12 +21,11 @@ fn rule_02_a_later_wish_does_not_replace_a_sooner_one() {
 #[test]
 fn rule_02_each_pushed_chunk_comes_out_once() {
     let pending = Pending::new();
-    assert!(pending.is_empty() && drained(&pending).is_empty());
+    assert_eq!(drained(&pending), []);
     let chunks = [0, 1, 63, 64, 4095, 4096, 5000, 1 << 20];
     chunks.iter().rev().chain(&chunks).for_each(|&chunk| pending.push(chunk));
-    assert!(!pending.is_empty());
     assert!(drained(&pending).into_iter().eq(chunks.iter().map(|&chunk| chunk as usize)));
-    assert!(pending.is_empty() && drained(&pending).is_empty());
+    assert_eq!(drained(&pending), []);
     pending.push(64);
     assert_eq!(drained(&pending), [64]);
 }
