@@ -253,11 +253,11 @@ impl<T> Shared<T> {
         warning!([timer = timer], "{timer}: the clock panicked");
     }
 
-    /// Tells the worker of a timeout that was announced, and is due by now. The fence puts the request before the call.
-    /// Step 2 of a producer while its timer is closed (see `worker/end`) has come before, in `Chunk::announce_moved`.
+    /// Tells the worker of a timeout that was announced, and is due by now. Whichever park takes the token of the call
+    /// sees the request, since an unpark releases. Step 2 of a producer while its timer is closed (see `worker/end`) has
+    /// come before, in `Chunk::announce_moved`.
     pub(super) fn tell_due(&self) {
         self.due_turn.make();
-        fence(Ordering::SeqCst);
         if !self.alarm.parker().is_current_thread() {
             self.alarm.call();
         }
