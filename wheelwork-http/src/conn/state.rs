@@ -48,6 +48,8 @@ impl Flags {
     pub(super) const HEADER: u16 = 1 << 9;
     /// A verdict is due, and bytes have come that the runtime has not told of.
     pub(crate) const BEHIND: u16 = 1 << 10;
+    /// A verdict is due, and the runtime has told of bytes since the turn began.
+    pub(super) const TOLD: u16 = 1 << 11;
 
     /// What the task of the connection must attend to.
     pub(crate) const NEWS: u16 = Self::DUE | Self::LOST | Self::SHUTDOWN | Self::ROOM;

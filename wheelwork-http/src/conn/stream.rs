@@ -52,7 +52,6 @@ enum Half {
 }
 
 pin_project! {
-    #[derive(Debug)]
     pub(crate) struct Limited<S> {
         // Dropped first, so that the socket is closed when the server counts one connection less.
         #[pin]
@@ -335,6 +334,9 @@ impl<S: Socket> AsyncRead for Limited<S> {
         let polled = this.stream.as_mut().poll_read(cx, buffer);
         match polled {
             Poll::Ready(Ok(())) if buffer.filled().len() > before => {
+                if conn.has(Flags::NEWS) {
+                    conn.set(Flags::TOLD);
+                }
                 let http2 = this.extra.as_mut().and_then(|extra| extra.http2.as_mut());
                 match conn.came(http2, &buffer.filled()[before..]) {
                     Ok(()) => polled,
@@ -342,7 +344,7 @@ impl<S: Socket> AsyncRead for Limited<S> {
                 }
             }
             Poll::Pending => {
-                if conn.has(Flags::NEWS) && this.stream.has_unread() {
+                if conn.has(Flags::NEWS) && !conn.has(Flags::TOLD) && this.stream.has_unread() {
                     conn.set(Flags::BEHIND);
                 }
                 self.waits(Half::Reader, cx)

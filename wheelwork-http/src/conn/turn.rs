@@ -2,7 +2,6 @@
 //! measures the client, and the server may have stood still.
 
 use super::state::{Conn, Flags};
-use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -29,19 +28,17 @@ impl Turn {
     }
 
     /// The same for a connection. Another thread may look at the sockets just then. If it has not come to this one yet, the
-    /// turn goes on.
+    /// turn goes on. Once it has, a read has taken what had come, and what comes later is too late: otherwise a client that
+    /// always sends more would never be judged.
     pub(crate) fn poll_for(&mut self, conn: &Conn, cx: &mut Context<'_>) -> Poll<()> {
+        if self.0.is_none() {
+            conn.take(Flags::TOLD);
+        }
         loop {
             ready!(self.poll(cx));
             if conn.take(Flags::BEHIND) == 0 {
                 return Poll::Ready(());
             }
         }
-    }
-}
-
-impl fmt::Debug for Turn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Turn").field(&self.0.is_some()).finish()
     }
 }

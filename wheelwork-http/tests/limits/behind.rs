@@ -1,29 +1,39 @@
-//! A runtime whose other threads have not yet come to a socket when its limit is due.
+//! A runtime whose other threads have not yet come to a socket when its limit is due, and a client that always has more.
 
 use crate::app::app;
 use crate::world::{Client, SECOND, TICK, limits, settle};
 use hyper::service::service_fn;
-use std::future::{Ready, ready};
+use std::future::{self, Ready};
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use wheelwork::{HashedWheelTimer, ManualClock};
-use wheelwork_http::{Hyper, Limit, Listener, Peer, Plain, RequestBody, Socket, serve};
+use wheelwork_http::{
+    Hyper, Limit, Limits, Listener, Peer, Plain, RequestBody, Server, Socket, serve,
+};
 
-/// Tells nothing of its bytes in so many reads.
+#[derive(Clone, Default)]
+struct Faults {
+    /// In so many reads, the socket tells nothing of its bytes.
+    silent: Arc<AtomicU32>,
+    /// Each read brings one byte, and the next one comes only after the read that follows.
+    drips: Arc<AtomicBool>,
+}
+
 struct Behind {
     stream: TcpStream,
-    reads: Arc<AtomicU32>,
+    faults: Faults,
+    has_dripped: bool,
 }
 
 struct Accepts {
     listener: TcpListener,
-    reads: Arc<AtomicU32>,
+    faults: Faults,
 }
 
 impl Listener for Accepts {
@@ -31,7 +41,8 @@ impl Listener for Accepts {
 
     async fn accept(&mut self) -> io::Result<(Ready<io::Result<Behind>>, Peer)> {
         let (stream, address) = self.listener.accept().await?;
-        Ok((ready(Ok(Behind { stream, reads: self.reads.clone() })), Peer::Tcp(address)))
+        let behind = Behind { stream, faults: self.faults.clone(), has_dripped: false };
+        Ok((future::ready(Ok(behind)), Peer::Tcp(address)))
     }
 }
 
@@ -48,10 +59,22 @@ impl AsyncRead for Behind {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let less = |reads: u32| reads.checked_sub(1);
-        match self.reads.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) {
-            Ok(_) => Poll::Pending,
-            Err(_) => Pin::new(&mut self.stream).poll_read(cx, buffer),
+        let silent = &self.faults.silent;
+        if silent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok() {
+            return Poll::Pending;
         }
+        if !self.faults.drips.load(Ordering::Relaxed) {
+            return Pin::new(&mut self.stream).poll_read(cx, buffer);
+        }
+        self.has_dripped = !self.has_dripped;
+        if !self.has_dripped {
+            return Poll::Pending;
+        }
+        let mut byte = [0];
+        let mut read = ReadBuf::new(&mut byte);
+        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut read))?;
+        buffer.put_slice(read.filled());
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -73,9 +96,11 @@ impl AsyncWrite for Behind {
     }
 }
 
-#[test]
-fn what_waits_in_the_system_is_read_before_a_verdict() {
-    const GET: &str = "GET / HTTP/1.1\r\nhost: server\r\n\r\n";
+/// Runs `test` beside a server with such sockets.
+fn world_of_faults(
+    limits: Limits,
+    test: impl AsyncFnOnce(&ManualClock, &Faults, SocketAddr, &Server),
+) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
     runtime.block_on(async {
         let clock = ManualClock::new();
@@ -83,12 +108,20 @@ fn what_waits_in_the_system_is_read_before_a_verdict() {
         let timer = timer.build().unwrap();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let reads = Arc::new(AtomicU32::new(0));
+        let faults = Faults::default();
         let service = Hyper(service_fn(|request: http::Request<RequestBody>| app(request)));
-        let accepts = Accepts { listener, reads: reads.clone() };
-        let serving = serve(accepts, service, limits()).timer(&timer);
+        let accepts = Accepts { listener, faults: faults.clone() };
+        let serving = serve(accepts, service, limits).timer(&timer);
         let server = serving.server();
         tokio::spawn(async { serving.await.unwrap() });
+        test(&clock, &faults, address, &server).await;
+    });
+}
+
+#[test]
+fn what_waits_in_the_system_is_read_before_a_verdict() {
+    const GET: &str = "GET / HTTP/1.1\r\nhost: server\r\n\r\n";
+    world_of_faults(limits(), async |clock, faults, address, server| {
         for (first, rest) in [("", GET), (&GET[..20], &GET[20..]), (GET, GET)] {
             let mut client = Client { stream: TcpStream::connect(address).await.unwrap() };
             settle().await;
@@ -97,7 +130,7 @@ fn what_waits_in_the_system_is_read_before_a_verdict() {
                 client.received();
             }
             client.send_at_once(rest);
-            reads.store(20, Ordering::Relaxed);
+            faults.silent.store(20, Ordering::Relaxed);
             clock.advance_in_one_jump(90 * SECOND);
             settle().await;
             assert!(client.text().ends_with("hello"), "{first:?}");
@@ -105,5 +138,24 @@ fn what_waits_in_the_system_is_read_before_a_verdict() {
             settle().await;
         }
         assert_eq!(Limit::EVERY.map(|limit| server.cuts(limit)), [0; Limit::EVERY.len()]);
+    });
+}
+
+/// Whenever the server has read all, the next byte has just come. It came too late for the verdict.
+#[test]
+fn a_client_that_always_has_more_does_not_put_the_verdict_off() {
+    const POST: &str = "POST /echo HTTP/1.1\r\nhost: server\r\ncontent-length: 100000\r\n\r\n";
+    let limits = Limits::none().body_total(10 * SECOND);
+    world_of_faults(limits, async |clock, faults, address, server| {
+        let mut client = Client { stream: TcpStream::connect(address).await.unwrap() };
+        client.send(POST).await;
+        faults.drips.store(true, Ordering::Relaxed);
+        client.send_at_once([b'.'; 10_000]);
+        clock.advance_in_one_jump(10 * SECOND);
+        for _ in 0..20 {
+            settle().await;
+        }
+        assert_eq!(server.cuts(Limit::BodyTotal), 1);
+        assert!(client.text().starts_with("HTTP/1.1 408 "));
     });
 }
