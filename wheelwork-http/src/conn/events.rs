@@ -69,7 +69,7 @@ impl Conn {
         // tunnels sees all of them.
         let left = self.in_flight.fetch_sub(1, Ordering::AcqRel) - 1;
         if left == 0 {
-            self.arm(after(now, self.limits().idle));
+            self.arm(after(now, self.idle_limit()));
         } else if left == self.tunnels.load(Ordering::Relaxed) {
             self.arm(after(now, self.limits().tunnel));
         }

@@ -20,7 +20,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// What is known of the bytes of HTTP/2, in both directions.
-#[derive(Debug)]
 pub(super) struct Http2 {
     pub(super) frames: Frames,
     pub(super) allowance: Allowance,
@@ -89,7 +88,7 @@ impl Conn {
             self.take(Flags::HEADER);
             // A request need not follow: h2 may have refused it.
             let idle_since = self.idle_since.load(Ordering::Relaxed);
-            self.arm(after(idle_since, self.limits().idle));
+            self.arm(after(idle_since, self.idle_limit()));
         }
     }
 }

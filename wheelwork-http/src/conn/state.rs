@@ -370,6 +370,12 @@ impl Conn {
         }
     }
 
+    /// How long a connection may be without requests. Over HTTP/1, hyper ends one that is closing after its request.
+    pub(super) fn idle_limit(&self) -> Option<Duration> {
+        let is_closing = self.has(Flags::HTTP2) && self.control().closing.is_some();
+        if is_closing { Some(LINGER) } else { self.limits().idle }
+    }
+
     /// Whether the header of a request has begun. Over HTTP/2, one that ends after a soft close may begin none.
     fn has_header(&self, is_closing: bool) -> bool {
         match self.has(Flags::HTTP2) {

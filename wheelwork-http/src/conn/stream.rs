@@ -25,7 +25,6 @@ const REQUEST_TIMEOUT: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
 /// A connection's place in the server. Its drop ends the connection.
-#[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) conn: Arc<Conn>,
     desk: Arc<Desk>,
@@ -64,7 +63,6 @@ pin_project! {
     }
 }
 
-#[derive(Debug)]
 struct Extra {
     /// The bytes that told the protocol, and are to be read again.
     prefix: Vec<u8>,
@@ -240,7 +238,7 @@ impl Conn {
         self.control().cold_mut().write.clear();
         self.idle_since.store(now, Ordering::Relaxed);
         self.set_writing(Writing::Free);
-        self.arm(after(now, self.limits().idle));
+        self.arm(after(now, self.idle_limit()));
     }
 
     /// Registers the waker of a half of a tunnel.

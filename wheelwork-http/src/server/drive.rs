@@ -117,11 +117,6 @@ impl<H: Handshake, S: App> Drive<H, S> {
         }
     }
 
-    fn poll_turn(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let this = self.project();
-        this.turn.poll_for(this.conn, cx)
-    }
-
     /// Acts on limits. Returns true if the connection is to be closed now.
     #[cold]
     fn attend(self: Pin<&mut Self>) -> bool {
@@ -216,8 +211,9 @@ impl<H: Handshake, S: App> Future for Drive<H, S> {
         }
         if self.conn.has(Flags::NEWS | Flags::ABORT) && !self.conn.has(Flags::TUNNEL) {
             let is_aborted = self.conn.has(Flags::ABORT);
-            let is_over =
-                is_aborted || self.as_mut().poll_turn(cx).is_ready() && self.as_mut().attend();
+            let this = self.as_mut().project();
+            let is_over = is_aborted
+                || this.turn.poll_for(this.conn, cx).is_ready() && self.as_mut().attend();
             if is_over {
                 self.as_mut().take_leave(cx);
                 self.project().protocol.set(Protocol::Ended);

@@ -598,6 +598,24 @@ fn an_old_connection_gets_goaway_and_its_requests_end() {
     });
 }
 
+/// The limit of idle connections is longer than the time that is left after a soft close.
+#[test]
+fn an_old_connection_that_ignores_goaway_is_closed_after_its_requests() {
+    let limits = limits().age(100 * SECOND, None).age_jitter(Duration::ZERO);
+    for idle in [None, Some(40 * SECOND)] {
+        world(limits.clone().idle(idle), async |world| {
+            let mut client = world.connect_http2().await;
+            client.send(get(1, "/quiet")).await;
+            world.pass(100 * SECOND).await;
+            assert_eq!(world.cuts(), [(Limit::Age, Effect::SoftClose)]);
+            world.pass(10 * SECOND).await;
+            client.send(frame(RST_STREAM, 0, 1, &[0, 0, 0, 8])).await;
+            is_cut_after(&world, &mut client, 5 * SECOND, (Limit::Age, Effect::Close)).await;
+            assert!(client.is_closed().await);
+        });
+    }
+}
+
 #[test]
 fn the_grace_ends_streams_that_go_on() {
     let limits = limits().age(100 * SECOND, 50 * SECOND).age_jitter(Duration::ZERO);
