@@ -187,15 +187,12 @@ impl Record {
         self.live().call_end = deadline;
     }
 
-    /// The head of the answer is there, perhaps with limits for the rest.
-    pub(crate) fn head_sent(&self, own: Option<RequestLimits>) {
+    /// The head of the answer is there. `set_own` follows if it has limits for the rest.
+    pub(crate) fn head_sent(&self) {
         let mut live = self.live();
         live.handler_since = 0;
         live.call_end = 0;
-        live.is_free = own.is_none();
-        if let Some(own) = own {
-            live.own = Some(Box::new(own));
-        }
+        live.is_free = true;
     }
 
     /// The limits in force.

@@ -130,7 +130,12 @@ impl Ticket {
     #[inline]
     pub(super) fn head_sent(&self, own: Option<&RequestLimits>) {
         match &self.record {
-            Some(record) => record.head_sent(own.copied()),
+            Some(record) => {
+                record.head_sent();
+                // The body may be awaited already, by limits that are longer.
+                let arm = |own| self.conn.arm(record.set_own(own, self.conn.flow()));
+                own.copied().into_iter().for_each(arm);
+            }
             None => self.conn.handler_since.store(0, Ordering::Relaxed),
         }
         if self.conn.has(Flags::HTTP2) {

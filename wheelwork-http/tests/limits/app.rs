@@ -65,6 +65,15 @@ pub(crate) async fn app(request: Request<RequestBody>) -> Result<Answer, BodyErr
             tokio::spawn(async { request.into_body().collect().await.map(drop) });
             Response::new(Quiet.boxed())
         }
+        "/early-own" => {
+            // The same, when the body is already awaited, and with limits for the rest.
+            tokio::spawn(async { request.into_body().collect().await.map(drop) });
+            tokio::task::yield_now().await;
+            let mut answer = Response::new(Quiet.boxed());
+            let own = Limits::none().for_request().body(Duration::from_secs(5));
+            answer.extensions_mut().insert(own);
+            answer
+        }
         "/accept" => {
             // The whole answer is sent before the body has come.
             tokio::spawn(async { ACCEPTED.set(request.into_body().collect().await.ok()) });

@@ -2,7 +2,7 @@
 
 use crate::app::KEPT;
 use crate::frames;
-use crate::world::{SECOND, TICK, limits, world_that_tells_limits, world_with};
+use crate::world::{SECOND, TICK, limits, world, world_that_tells_limits, world_with};
 use http::Request;
 use wheelwork_http::{Effect, Limit, RequestLimits};
 
@@ -56,6 +56,21 @@ fn a_response_carries_its_limits() {
             assert_eq!(world.cuts_of_writes(5 * SECOND, 2).await.len(), 2);
         },
     );
+}
+
+/// The handler waits for the body already when it answers.
+#[test]
+fn a_response_carries_a_shorter_limit_for_the_rest_of_the_body() {
+    world(limits(), async |world| {
+        let mut http1 = world.connect().await;
+        http1.send("POST /early-own HTTP/1.1\r\nhost: server\r\ncontent-length: 3\r\n\r\n").await;
+        let mut http2 = world.connect_http2().await;
+        http2.send(frames::post(1, "/early-own")).await;
+        world.pass(5 * SECOND - TICK).await;
+        assert_eq!(world.cuts(), []);
+        world.pass(TICK).await;
+        assert_eq!(world.cuts(), [(Limit::Body, Effect::Request); 2]);
+    });
 }
 
 #[test]
