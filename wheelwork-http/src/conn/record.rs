@@ -33,8 +33,10 @@ struct Live {
     body: Meter,
     /// The head of the answer was sent, and no limits for the rest with it: the body has no least rate any more.
     is_free: bool,
-    /// Runs while a chunk is not sent (HTTP/2).
+    /// Runs while a chunk is not sent (HTTP/2). The window of the rate goes on with the next chunk.
     response: Meter,
+    /// The polls of the connection when h2 had sent all and got a chunk.
+    polls: u32,
     /// The bytes that h2 has and has not sent.
     unsent: u64,
     /// hyper's task of the stream has ended (HTTP/2).
@@ -269,6 +271,7 @@ impl Record {
         bytes: u64,
         server: &RequestLimits,
         flow: Flow,
+        polls: u32,
         now: impl FnOnce() -> u64,
     ) -> Option<u64> {
         let mut live = self.live();
@@ -278,18 +281,23 @@ impl Record {
             return None;
         }
         let now = now();
+        live.polls = polls;
         live.response.wait(now, flow.sent);
         Some(live.response.deadline(&response_bounds(live.limits(server))))
     }
 
     /// h2 has sent bytes.
-    pub(crate) fn pay(&self, bytes: u64, now: impl FnOnce() -> u64) {
+    pub(crate) fn pay(&self, bytes: u64, polls: u32, now: impl FnOnce() -> u64) {
         let mut live = self.live();
         live.unsent = live.unsent.saturating_sub(bytes);
+        if live.unsent == 0 && live.polls == polls {
+            live.response.pause(0); // it has waited for the server only
+            return;
+        }
+        let now = now();
+        live.response.progress(bytes, now);
         if live.unsent == 0 {
-            live.response.clear();
-        } else {
-            live.response.progress(bytes, now());
+            live.response.pause(now);
         }
     }
 

@@ -86,6 +86,8 @@ pub(crate) struct Conn {
     pub(super) tunnels: AtomicU32,
     /// HTTP/2: the control frames by which the client may answer what was written.
     pub(super) allowed: AtomicU32,
+    /// How often the task was polled. What h2 has still not sent after a poll waits for the client.
+    pub(crate) polls: AtomicU32,
     pub(crate) flags: AtomicU16,
     /// A `Writing`.
     writing: AtomicU8,
@@ -172,6 +174,7 @@ impl Conn {
             in_flight: AtomicU32::new(0),
             tunnels: AtomicU32::new(0),
             allowed: AtomicU32::new(0),
+            polls: AtomicU32::new(0),
             flags: AtomicU16::new(0),
             writing: AtomicU8::new(Writing::Free as u8),
             has_own_response: AtomicBool::new(false),

@@ -52,7 +52,8 @@ impl Link<'_> {
     /// h2 has got bytes to send.
     pub(super) fn owe(&self, bytes: u64) {
         let flow = self.conn.flow();
-        let deadline = self.record.owe(bytes, self.server(), flow, || self.conn.now());
+        let polls = self.conn.polls.load(Ordering::Relaxed);
+        let deadline = self.record.owe(bytes, self.server(), flow, polls, || self.conn.now());
         self.arm(deadline);
     }
 
@@ -64,7 +65,8 @@ impl Link<'_> {
 
     /// h2 has sent bytes, or will never send them.
     pub(super) fn forgive(&self, bytes: u64) {
-        self.record.pay(bytes, || self.conn.now());
+        let polls = self.conn.polls.load(Ordering::Relaxed);
+        self.record.pay(bytes, polls, || self.conn.now());
     }
 
     fn handler_works(&self) {

@@ -221,6 +221,7 @@ impl<H: Handshake, S: App> Future for Drive<H, S> {
             }
         }
         let polled = self.as_mut().poll_protocol(cx);
+        self.conn.polls.fetch_add(1, Ordering::Relaxed);
         if polled.is_pending() && self.conn.header_since.load(Ordering::Relaxed) == UNSTAMPED {
             self.conn.stamp_header();
         }

@@ -87,6 +87,7 @@ pub(crate) async fn app(request: Request<RequestBody>) -> Result<Answer, BodyErr
             if is_endless { Response::new(Endless.boxed()) } else { full(vec![b'.'; 100_000]) }
         }
         "/messages" => Response::new(Messages.boxed()),
+        "/paced" => Response::new(Paced(false).boxed()),
         "/own" => {
             let mut answer = Response::new(Endless.boxed());
             let own = Limits::none().for_request().response(Duration::from_secs(5));
@@ -186,6 +187,26 @@ impl Body for Messages {
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"0123456789")))))
+    }
+}
+
+/// The same, with a pause before each message, as a file that is read by another thread.
+struct Paced(bool);
+
+impl Body for Paced {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0 = !self.0;
+        if self.0 {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Pin::new(&mut Messages).poll_frame(cx)
     }
 }
 

@@ -512,6 +512,21 @@ fn a_response_below_the_least_rate_resets_the_stream() {
 }
 
 /// hyper's task of the stream has ended, so nothing can reset it.
+/// Each chunk has been sent whole before the service has the next one.
+#[test]
+fn a_response_in_chunks_below_the_least_rate_resets_the_stream() {
+    let rate = Rate::new(100, 10 * SECOND);
+    world(limits().response_rate(rate), async |world| {
+        let mut client = world.connect_http2_with_window(10).await;
+        client.send(get(1, "/paced")).await;
+        for _ in 0..5 {
+            world.pass(9 * SECOND).await;
+            client.send(window_update(1, 10)).await;
+        }
+        assert_eq!(world.cuts(), [(Limit::ResponseRate, Effect::Request)]);
+    });
+}
+
 #[test]
 fn the_last_chunk_in_a_closed_window_ends_the_connection_softly() {
     world(limits(), async |world| {
