@@ -89,7 +89,7 @@ impl<S: Store> Node<S> {
             }
         };
         let limit = command.as_ref().map_or(Duration::ZERO, |stop| stop.limit);
-        let stopped = self.wind_up(limit).await;
+        let stopped = self.wind_up(limit, parts).await;
         if let Err(error) = &stopped {
             log::warn!("the claims were not given back: {error}");
         }
@@ -99,7 +99,7 @@ impl<S: Store> Node<S> {
     }
 
     /// Gives back what has not begun, waits for what runs, and leaves. Beats go on meanwhile.
-    async fn wind_up(&self, limit: Duration) -> Result<Stopped, StopError> {
+    async fn wind_up(&self, limit: Duration, parts: Parts) -> Result<Stopped, StopError> {
         let end = far_future(host::now(), limit);
         self.stopping.cancel();
         let _ = self.timer.stop_async().await; // an error only in a forked child, which has no runtime
@@ -111,19 +111,20 @@ impl<S: Store> Node<S> {
             }
         }
         let still_running = self.held().running();
-        let leaving = async {
-            match self.me.write().await.take() {
-                Some(me) => {
-                    self.end_number();
-                    self.store.leave(me).await
-                }
-                None => Ok(()),
+        let end = end.max(host::now());
+        let mut me = match host::timeout_at(far_future(end, GRACE / 2), self.me.write()).await {
+            Some(me) => me,
+            None => {
+                // A call has the number, and may wait for a transaction of a handler that goes on. In a store of one
+                // process nobody else would free what the node owns.
+                drop(parts);
+                self.me.write().await
             }
         };
-        let last = far_future(end.max(host::now()), GRACE);
-        match host::timeout_at(last, leaving).await {
-            Some(left) => left?,
-            None => return Err(StoreError::new("leave the nodes", "no answer in time").into()),
+        if let Some(me) = me.take() {
+            self.end_number();
+            let left = host::timeout_at(far_future(end, GRACE), self.store.leave(me)).await;
+            left.ok_or_else(|| StoreError::new("leave the nodes", "no answer in time"))??;
         }
         Ok(Stopped { given_back, still_running })
     }

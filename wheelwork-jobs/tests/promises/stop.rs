@@ -99,3 +99,38 @@ async fn a_claim_that_comes_after_its_node_has_left_hides_no_job() {
     let (second, _) = gated(store, &gate(9)).await;
     until("the other has run it", || second.metrics().done == 1).await;
 }
+
+/// A call keeps the number of the node, and waits for the transaction of a handler, which goes on after the stop.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_stops_under_a_transaction_of_its_handler_gives_its_jobs_to_others() {
+    let (store, _folder) = common::redb();
+    let (gate, begun) = (gate(0), Arc::new(AtomicUsize::new(0)));
+    let (writes, pass, begins) = (store.clone(), gate.clone(), begun.clone());
+    let handle = move |_: Job<(), _>| {
+        let (writes, pass, begins) = (writes.clone(), pass.clone(), begins.clone());
+        async move {
+            let _transaction = writes.begin_write().await.map_err(|error| error.to_string())?;
+            begins.fetch_add(1, SeqCst);
+            pass.acquire().await.map(drop).map_err(|error| error.to_string())
+        }
+    };
+    let builder = Jobs::builder(store.clone()).window(2 * HOUR).handle("n", handle);
+    let first = builder.open().await.unwrap();
+    let new = || NewJob::new("n", &()).unwrap();
+    first.schedule(new().due(HOUR)).await.unwrap();
+    first.schedule(new()).await.unwrap();
+    until("it has begun its transaction", || begun.load(SeqCst) == 1).await;
+    let caller = first.clone();
+    let call = tokio::spawn(async move { drop(caller.schedule(new()).await) });
+    tokio::time::sleep(ms(100)).await; // the call waits for the transaction
+    let stopped = first.stop(ms(20)).await.unwrap();
+    assert_eq!((stopped.given_back, stopped.still_running), (1, 1));
+    call.await.unwrap();
+    gate.add_permits(1);
+    let (second, _) = gated(store, &self::gate(9)).await;
+    until("the other has run what was due, and holds the rest", || {
+        let metrics = second.metrics();
+        metrics.done >= 1 && metrics.held == 1
+    })
+    .await;
+}
