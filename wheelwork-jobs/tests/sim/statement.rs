@@ -350,7 +350,8 @@ impl<'a> Statement<'a> {
     }
 
     async fn keep(&self, p: &Parameters) -> Done<Rows> {
-        let (new, old) = (p.int(1), p.ints(2));
+        let Some(new) = self.me(p.int(1)).await? else { return Ok(vec![]) };
+        let old = p.ints(2);
         let is_so = |row: &JobRow| row.owner.is_some_and(|owner| old.contains(&owner));
         let mine = self.lock_claims(&p.uuids(3), &p.ints(4), is_so).await?;
         for (id, row) in &mine {

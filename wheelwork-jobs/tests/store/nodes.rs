@@ -1,6 +1,6 @@
 //! Many nodes on one database: those that die, those that are slow, and those that lose contact.
 
-use crate::common::{self, Shared, until};
+use crate::common::{self, Shared, connect, postgres, until};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -73,6 +73,42 @@ async fn a_node_that_was_ended_claims_nothing() {
     assert!(store.claim(old, ms(60_000), &rooms).await.unwrap().is_empty());
     assert_eq!(store.claim(new.node, ms(60_000), &rooms).await.unwrap().len(), 3);
     assert!(!store.beat(old, ms(60_000), &["n".into()]).await.unwrap().alive);
+}
+
+/// Its life lapses before it takes what it keeps, and another node forgets it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_successor_that_was_ended_keeps_nothing() {
+    let Some(server) = postgres::server() else { return };
+    let url = server.database();
+    let (store, other) = (Postgres::new(&url).unwrap(), Postgres::new(&url).unwrap());
+    store.prepare().await.unwrap();
+    let old = store.join(None, &[], ms(60_000)).await.unwrap().node;
+    let new = insert(1, ms(0));
+    let id = new.job.id();
+    let stored = store.insert(Some(old), ms(60_000), &[new]).await.unwrap();
+    let claim = Claim { id, epoch: stored[0].stored().unwrap().claimed.unwrap() };
+    let (mut client, watcher) = (connect(&url).await, connect(&url).await);
+    let joined = loop {
+        // The old node is not ended before the new one is.
+        let locking = client.transaction().await.unwrap();
+        let lock = "SELECT FROM wheelwork_nodes WHERE id = $1 FOR KEY SHARE";
+        assert_eq!(locking.execute(lock, &[&old.0]).await.unwrap(), 1);
+        let joining = store.clone();
+        let join = tokio::spawn(async move { joining.join(Some(old), &[claim], ms(0)).await });
+        let waiting = "SELECT FROM pg_stat_activity
+            WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        while !join.is_finished() && watcher.execute(waiting, &[]).await.unwrap() == 0 {}
+        other.take_over().await.unwrap();
+        locking.rollback().await.unwrap();
+        // On a busy machine, it has not waited for so long.
+        if let Ok(joined) = join.await.unwrap() {
+            break joined;
+        }
+    };
+    assert_eq!(joined.kept, []);
+    let third = other.join(None, &[], ms(60_000)).await.unwrap().node;
+    let claimed = other.claim(third, ms(60_000), &[("n".into(), 10)]).await.unwrap();
+    assert_eq!(claimed.len(), 1);
 }
 
 /// The handler blocks the runtime of the user, and with it every other handler.

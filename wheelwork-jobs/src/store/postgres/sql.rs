@@ -103,12 +103,13 @@ WITH mine AS (
 }
 pub(crate) use claimed;
 
-/// Gives to the node $1 the claims ($3, $4) that the nodes $2 still have. Passes over rows that somebody has
-/// locked.
+/// Gives to the node $1, unless it has ended, the claims ($3, $4) that the nodes $2 still have. Passes over rows that
+/// somebody has locked.
 pub(crate) const KEEP: &str = concat!(
     claimed!("$3::uuid[], $4::bigint[]", "id, epoch", "held.owner = ANY ($2::bigint[])"),
     "
-UPDATE wheelwork_jobs AS job SET owner = $1
+UPDATE wheelwork_jobs AS job SET owner = me.id
+FROM (SELECT id FROM wheelwork_nodes WHERE id = $1 FOR KEY SHARE) AS me
 WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
 RETURNING job.id, job.epoch"
 );
