@@ -41,7 +41,7 @@ impl Server {
         let mut config = Config::new();
         config.user("simulated");
         let (server, cancels) = (self.clone(), self.clone());
-        let dial = move |ears, _| -> Connecting {
+        let dial = move |ears| -> Connecting {
             let (server, config) = (server.clone(), config.clone());
             Box::pin(async move {
                 let stream = server.dial(process);

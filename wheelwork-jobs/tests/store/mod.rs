@@ -17,4 +17,5 @@ mod priorities;
 #[path = "../faults/proxy.rs"]
 mod proxy;
 mod revoke;
+mod standby;
 mod unmark;

@@ -66,10 +66,10 @@ const KEEPALIVE_AGAIN: Duration = Duration::from_secs(10);
 /// That of `tokio_postgres`, which stands for none.
 const NO_KEEPALIVE: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// Makes connections. The ears hear its notifications. If `true`, the server must take writes.
+/// Makes connections. The ears hear its notifications.
 #[derive(Clone)]
 pub(crate) struct Connector {
-    connect: Arc<dyn Fn(Option<Arc<Ears>>, bool) -> Connecting + Send + Sync>,
+    connect: Arc<dyn Fn(Option<Arc<Ears>>) -> Connecting + Send + Sync>,
     cancel: Arc<dyn Fn(CancelToken) -> Later<()> + Send + Sync>,
     /// The processes of the server that serve the connections.
     backends: Arc<Lock<HashSet<i32>>>,
@@ -90,13 +90,14 @@ impl Connector {
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
         keep_alive(&mut config);
+        if config.get_target_session_attrs() == TargetSessionAttrs::Any {
+            // What a standby shows may be old, and what is read decides: a job that is not there yet counts as ended.
+            config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        }
         let place = place_of(&config).into();
         let cancel_tls = tls.clone();
-        let connect = move |ears: Option<Arc<Ears>>, writes: bool| -> Connecting {
-            let (mut config, tls) = (config.clone(), tls.clone());
-            if writes && config.get_target_session_attrs() == TargetSessionAttrs::Any {
-                config.target_session_attrs(TargetSessionAttrs::ReadWrite);
-            }
+        let connect = move |ears: Option<Arc<Ears>>| -> Connecting {
+            let (config, tls) = (config.clone(), tls.clone());
             Box::pin(async move {
                 let (client, connection) = config.connect(tls).await?;
                 Ok(Session::new(client, connection, ears))
@@ -112,7 +113,7 @@ impl Connector {
     }
 
     pub(crate) fn of(
-        connect: impl Fn(Option<Arc<Ears>>, bool) -> Connecting + Send + Sync + 'static,
+        connect: impl Fn(Option<Arc<Ears>>) -> Connecting + Send + Sync + 'static,
         cancel: impl Fn(CancelToken) -> Later<()> + Send + Sync + 'static,
         place: Arc<str>,
     ) -> Self {
@@ -277,8 +278,6 @@ pub(super) struct Link {
     limits: Limits,
     /// Who hears what the connection listens to, if it does.
     pub(super) ears: Option<Arc<Ears>>,
-    /// A server that takes no writes does as well, if there is no other.
-    pub(super) only_reads: bool,
     slot: Mutex<Slot>,
 }
 
@@ -294,7 +293,7 @@ struct Slot {
 impl Link {
     pub(super) fn new(connector: &Connector, limits: Limits) -> Self {
         let (connector, slot) = (connector.clone(), Mutex::default());
-        Self { connector, limits, ears: None, only_reads: false, slot }
+        Self { connector, limits, ears: None, slot }
     }
 
     /// The connection, for one call of the store.
@@ -321,11 +320,7 @@ impl Link {
     async fn connect(&self, action: &'static str) -> Result<Session> {
         let failed = |error| StoreError::new(action, Described(error));
         let failovers = self.connector.failovers();
-        let connect = |writes| (self.connector.connect)(self.ears.clone(), writes);
-        let mut connected = connect(failovers > 0).await;
-        if connected.is_err() && self.only_reads && failovers > 0 {
-            connected = connect(false).await;
-        }
+        let connected = (self.connector.connect)(self.ears.clone()).await;
         let mut session = connected.map_err(|error| {
             let place = &self.connector.place;
             StoreError::new(action, format!("{place}: {}", Described(error)))

@@ -195,8 +195,8 @@ impl Postgres {
 
     /// A store with a configuration and a TLS connector of yours. A call of the database that has no
     /// answer within `limit` fails, and its connection is given up. Let `limit` be at most a third of the
-    /// liveness. What `config` leaves open is set: connections are kept alive after 30 s, and a server has a quarter
-    /// of `limit` to accept one.
+    /// liveness. What `config` leaves open is set: connections lead to a server that takes writes, and are kept alive
+    /// after 30 s, and a server has a quarter of `limit` to accept one.
     pub fn with<T>(mut config: Config, tls: T, limit: Duration) -> Self
     where
         T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
@@ -216,10 +216,9 @@ impl Postgres {
     /// A store over connections that somebody else makes.
     pub(crate) fn over(connector: &Connector, limit: Duration) -> Self {
         let link = |lock| Link::new(connector, Limits { call: limit, lock });
-        let (mut life, mut reads) = (link(Self::PATIENCE), link(Duration::ZERO));
+        let mut life = link(Self::PATIENCE);
         let ears = Arc::<Ears>::default();
         life.ears = Some(ears.clone());
-        reads.only_reads = true;
         Self(Arc::new(Inner {
             life,
             ears,
@@ -229,7 +228,7 @@ impl Postgres {
             inserts: link(Self::KEY_PATIENCE),
             ends: link(Self::PATIENCE),
             calls: link(Self::KEY_PATIENCE),
-            reads,
+            reads: link(Duration::ZERO),
             limit,
             moves: Moves::default(),
             open: Open::default(),
