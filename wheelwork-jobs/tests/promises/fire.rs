@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc;
-use wheelwork_jobs::{Job, Jobs, Kind, NewJob, ScheduleError};
+use wheelwork_jobs::{Job, Jobs, Kind, NewJob, ScheduleError, When};
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -84,6 +84,16 @@ async fn a_far_job_waits_in_the_store_and_not_in_the_wheel(store: impl Shared) {
     let stats = jobs.stats().await.unwrap();
     assert_eq!((stats[0].waiting, stats[0].claimed), (3, 0));
     assert_eq!(jobs.list(Default::default()).await.unwrap().len(), 3);
+}
+
+async fn a_job_can_be_as_late_as_can_be_said(store: impl Shared) {
+    let jobs = Jobs::open(store).await.unwrap();
+    let job = NewJob::new("far", &()).unwrap().key("k");
+    let id = jobs.schedule(job.due(When::After(u64::MAX))).await.unwrap();
+    assert!(jobs.reschedule(id, Duration::from_secs(3_600)).await.unwrap());
+    assert!(jobs.reschedule(id, When::After(u64::MAX)).await.unwrap());
+    let thousand_years = SystemTime::now() + 1_000 * Duration::from_secs(366 * 86_400);
+    assert!(jobs.get(id).await.unwrap().unwrap().due > thousand_years);
 }
 
 async fn a_job_waits_for_a_node_that_has_its_handler(store: impl Shared) {
@@ -212,6 +222,7 @@ on_every_store! {
     no_job_is_early_however_near_it_is
     a_job_of_the_past_runs_at_once
     a_far_job_waits_in_the_store_and_not_in_the_wheel
+    a_job_can_be_as_late_as_can_be_said
     a_job_waits_for_a_node_that_has_its_handler
     no_more_jobs_of_a_kind_run_at_once_than_allowed
     a_blocking_handler_runs_beside_the_runtime

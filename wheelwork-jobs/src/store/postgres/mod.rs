@@ -540,20 +540,16 @@ fn columns(claims: &[Claim]) -> (Vec<Uuid>, Vec<i64>) {
 fn time_or_delay(when: When) -> (Option<SystemTime>, Option<i64>) {
     match when {
         When::At(due) => (Some(due.into()), None),
-        When::After(micros) => (None, Some(signed(micros))),
+        When::After(delay) => (None, Some(micros(Duration::from_micros(delay)))),
     }
 }
 
 /// Microseconds, at most some 5,000 years: the database can add them to now.
 fn micros(duration: Duration) -> i64 {
-    signed(micros_up(duration).min(When::LONGEST))
+    micros_up(duration).min(When::LONGEST).cast_signed()
 }
 
 fn limit(number: usize) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
