@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc;
-use wheelwork_jobs::{Job, Jobs, Kind, NewJob, ScheduleError, When};
+use wheelwork_jobs::{Filter, Job, Jobs, Kind, NewJob, ScheduleError, When};
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -94,6 +94,20 @@ async fn a_job_can_be_as_late_as_can_be_said(store: impl Shared) {
     assert!(jobs.reschedule(id, When::After(u64::MAX)).await.unwrap());
     let thousand_years = SystemTime::now() + 1_000 * Duration::from_secs(366 * 86_400);
     assert!(jobs.get(id).await.unwrap().unwrap().due > thousand_years);
+}
+
+async fn a_list_can_begin_behind_any_time(store: impl Shared) {
+    let jobs = Jobs::open(store).await.unwrap();
+    let id = jobs.schedule(NewJob::new("far", &()).unwrap().due(Duration::MAX)).await.unwrap();
+    let years = |number: u32| number * Duration::from_secs(366 * 86_400);
+    let listed = async |after| {
+        let filter = Filter { after: Some((after, id)), ..Filter::default() };
+        jobs.list(filter).await.unwrap().len()
+    };
+    for far in [100_000, 400_000, 1_000_000].map(years) {
+        assert_eq!(listed(SystemTime::UNIX_EPOCH + far).await, 0);
+        assert_eq!(listed(SystemTime::UNIX_EPOCH - far).await, 1);
+    }
 }
 
 async fn a_job_waits_for_a_node_that_has_its_handler(store: impl Shared) {
@@ -223,6 +237,7 @@ on_every_store! {
     a_job_of_the_past_runs_at_once
     a_far_job_waits_in_the_store_and_not_in_the_wheel
     a_job_can_be_as_late_as_can_be_said
+    a_list_can_begin_behind_any_time
     a_job_waits_for_a_node_that_has_its_handler
     no_more_jobs_of_a_kind_run_at_once_than_allowed
     a_blocking_handler_runs_beside_the_runtime

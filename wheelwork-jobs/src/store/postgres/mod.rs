@@ -495,9 +495,10 @@ impl Calls for Postgres {
     async fn list(&self, filter: &Filter) -> Result<Vec<StoredJob>> {
         let mut call = self.0.reads.call("list jobs").await?;
         let most = limit(filter.at_most());
-        let (due, id) = filter.after.map(|(due, id)| (due, uuid(id))).unzip();
-        let parameters: Parameters<'_, 5> = [&filter.kind, &filter.dead, &most, &due, &id];
-        let rows = call.read(sql::LIST, &parameters).await?;
+        // Within what the driver and the server know.
+        let known = |due: SystemTime| SystemTime::from(Timestamp::from(due));
+        let (due, id) = filter.after.map(|(due, id)| (known(due), uuid(id))).unzip();
+        let rows = call.read(sql::LIST, &[&filter.kind, &filter.dead, &most, &due, &id]).await?;
         rows.iter().map(rows::stored).collect()
     }
 
