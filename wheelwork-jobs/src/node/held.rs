@@ -269,9 +269,7 @@ impl<S: Store> Node<S> {
     ) -> Room<'_, S> {
         let mut held = self.held();
         let count = &mut held.kinds[kind];
-        if count.paused {
-            return Room { node: self, kind, size: 0 };
-        }
+        let wanted = if count.paused { 0 } else { wanted };
         let largest = largest.unwrap_or(count.largest());
         let size = count.room(&self.handlers[kind].kind, largest).min(wanted);
         count.reserved += size;
@@ -331,25 +329,22 @@ impl<S: Store> Node<S> {
         }
     }
 
-    /// Notes which kinds are paused. Lets go what has not begun of those that are paused now, and looks for jobs
-    /// of those that are resumed.
+    /// Notes which kinds are paused. Lets go what has not begun of these, and looks for jobs of those that are
+    /// resumed.
     pub(super) fn note_paused(self: &Arc<Self>, paused: &[String]) {
         let mut held = self.held();
-        let mut is_new = vec![false; held.kinds.len()];
         for (number, name) in self.kinds.iter().enumerate() {
-            let count = &mut held.kinds[number];
             let is_paused = paused.iter().any(|paused| **paused == **name);
-            let was_paused = std::mem::replace(&mut count.paused, is_paused);
-            is_new[number] = is_paused && !was_paused;
+            let was_paused = std::mem::replace(&mut held.kinds[number].paused, is_paused);
             if was_paused && !is_paused {
                 self.look.notify_one();
             }
         }
-        if !is_new.contains(&true) {
+        if paused.is_empty() {
             return;
         }
         for claim in held.claims() {
-            if held.jobs.get(&claim).is_some_and(|job| is_new[job.kind]) {
+            if held.jobs.get(&claim).is_some_and(|job| held.kinds[job.kind].paused) {
                 self.let_go(&mut held, claim);
             }
         }
