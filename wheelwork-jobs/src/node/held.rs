@@ -68,6 +68,8 @@ struct Count {
     waiting: BTreeSet<(Timestamp, Claim)>,
     /// Whether jobs were left in the store for want of room.
     left_some: bool,
+    /// Whether somebody found no room while others had reserved some.
+    outrun: bool,
     /// Whether jobs were let go for want of room.
     gave_back: bool,
     /// Whether the kind is paused on all nodes.
@@ -122,7 +124,12 @@ impl Count {
 
 impl<S: Store> Drop for Room<'_, S> {
     fn drop(&mut self) {
-        self.node.held().kinds[self.kind].reserved -= self.size;
+        let mut held = self.node.held();
+        let count = &mut held.kinds[self.kind];
+        count.reserved -= self.size;
+        if count.reserved == 0 && std::mem::take(&mut count.outrun) {
+            self.node.look.notify_one(); // an insertion may have used none of it
+        }
     }
 }
 
@@ -274,6 +281,7 @@ impl<S: Store> Node<S> {
         let size = count.room(&self.handlers[kind].kind, largest).min(wanted);
         count.reserved += size;
         count.left_some |= size < wanted;
+        count.outrun |= size < wanted.min(1) && count.reserved > 0;
         Room { node: self, kind, size }
     }
 

@@ -1,8 +1,9 @@
 //! Stores that are around another one: one whose calls fail at random, before they have done anything or after
-//! they have done all of it, one that tells nothing, and one that panics.
+//! they have done all of it, one that tells nothing, one that panics, and one that hinders calls as its test says.
 
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedSender;
 use wheelwork_jobs::store::{
     Beat, Calls, Cancelled, Claim, Claimed, ClaimedLimited, End, Finished, Insert, Insertion,
@@ -59,7 +60,6 @@ macro_rules! forward_the_rest {
         forward! { $by:
             beat(node: NodeId, liveness: Duration, kinds: &[Arc<str>]) -> Beat;
             take_over() -> u64;
-            insert(node: Option<NodeId>, window: Duration, jobs: &[Insert]) -> Vec<Insertion>;
             holding(node: NodeId, claims: &[Claim]) -> Vec<Claim>;
             start(node: NodeId, claims: &[Claim]) -> Vec<Started>;
             finish(ends: &[End]) -> Vec<Finished>;
@@ -98,12 +98,15 @@ macro_rules! around {
     };
 }
 
-around! { Flaky Silent Broken }
+around! { Flaky Silent Broken Hindered }
 
 impl<S: Store> Calls for Flaky<S> {
     forward_the_rest!(flaky);
 
-    forward! { flaky: claim(node: NodeId, window: Duration, rooms: &[(Arc<str>, usize)]) -> Vec<Claimed>; }
+    forward! { flaky:
+        claim(node: NodeId, window: Duration, rooms: &[(Arc<str>, usize)]) -> Vec<Claimed>;
+        insert(node: Option<NodeId>, window: Duration, jobs: &[Insert]) -> Vec<Insertion>;
+    }
 
     async fn join(
         &self,
@@ -133,6 +136,7 @@ impl<S: Store> Calls for Silent<S> {
     forward! { as_it_is:
         join(old: Option<NodeId>, keep: &[Claim], liveness: Duration) -> Joined;
         claim(node: NodeId, window: Duration, rooms: &[(Arc<str>, usize)]) -> Vec<Claimed>;
+        insert(node: Option<NodeId>, window: Duration, jobs: &[Insert]) -> Vec<Insertion>;
     }
 
     async fn listen(&self, _: UnboundedSender<Notice>) {
@@ -148,7 +152,10 @@ pub struct Broken<S> {
 impl<S: Store> Calls for Broken<S> {
     forward_the_rest!(as_it_is);
 
-    forward! { as_it_is: join(old: Option<NodeId>, keep: &[Claim], liveness: Duration) -> Joined; }
+    forward! { as_it_is:
+        join(old: Option<NodeId>, keep: &[Claim], liveness: Duration) -> Joined;
+        insert(node: Option<NodeId>, window: Duration, jobs: &[Insert]) -> Vec<Insertion>;
+    }
 
     async fn claim(
         &self,
@@ -157,6 +164,66 @@ impl<S: Store> Calls for Broken<S> {
         _: &[(Arc<str>, usize)],
     ) -> Result<Vec<Claimed>, StoreError> {
         panic!("as the test wants")
+    }
+
+    async fn listen(&self, notices: UnboundedSender<Notice>) {
+        self.store.listen(notices).await;
+    }
+}
+
+/// Insertions are done at once, but have no answer before the gate lets them through. So many claims fail.
+#[derive(Clone)]
+pub struct Hindered<S> {
+    pub store: S,
+    pub hindrance: Arc<Hindrance>,
+}
+
+pub struct Hindrance {
+    /// Insertions that have come.
+    pub come: Semaphore,
+    /// Those that may go on.
+    pub gate: Semaphore,
+    /// Claims that fail.
+    pub failures: Semaphore,
+}
+
+impl<S> Hindered<S> {
+    pub fn new(store: S, gate: usize) -> Self {
+        let [come, gate, failures] = [0, gate, 0].map(Semaphore::new);
+        Self { store, hindrance: Arc::new(Hindrance { come, gate, failures }) }
+    }
+}
+
+impl<S: Store> Calls for Hindered<S> {
+    forward_the_rest!(as_it_is);
+
+    forward! { as_it_is: join(old: Option<NodeId>, keep: &[Claim], liveness: Duration) -> Joined; }
+
+    async fn claim(
+        &self,
+        node: NodeId,
+        window: Duration,
+        rooms: &[(Arc<str>, usize)],
+    ) -> Result<Vec<Claimed>, StoreError> {
+        match self.hindrance.failures.try_acquire() {
+            Ok(failure) => {
+                failure.forget();
+                Err(StoreError::new("claim", "as the test wants").undone())
+            }
+            Err(_) => self.store.claim(node, window, rooms).await,
+        }
+    }
+
+    async fn insert(
+        &self,
+        node: Option<NodeId>,
+        window: Duration,
+        jobs: &[Insert],
+    ) -> Result<Vec<Insertion>, StoreError> {
+        let answer = self.store.insert(node, window, jobs).await;
+        self.hindrance.come.add_permits(1);
+        self.hindrance.gate.acquire().await.unwrap().forget();
+        answer
     }
 
     async fn listen(&self, notices: UnboundedSender<Notice>) {

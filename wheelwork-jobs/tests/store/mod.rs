@@ -17,5 +17,6 @@ mod priorities;
 #[path = "../faults/proxy.rs"]
 mod proxy;
 mod revoke;
+mod room;
 mod standby;
 mod unmark;

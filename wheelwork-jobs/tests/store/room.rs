@@ -1,0 +1,48 @@
+//! Jobs for which a node has no place just now. No beat comes that would find them.
+
+use crate::common::{Shared, until};
+use crate::on_every_store;
+use crate::tests::flaky::Hindered;
+use std::future::pending;
+use std::time::Duration;
+use wheelwork_jobs::{Job, Jobs, Kind, NewJob};
+
+on_every_store! {
+    a_due_job_takes_the_place_that_an_insertion_has_not_used
+}
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+fn job(kind: &str) -> NewJob {
+    NewJob::new(kind, &0).unwrap()
+}
+
+/// A node that holds one job of the kind `n`, and runs those of the kind `stays` for ever.
+async fn node<S: Shared>(store: Hindered<S>) -> Jobs<Hindered<S>> {
+    let fine = |_: Job<u32, _>| async { Ok::<_, String>(()) };
+    let stays = |_: Job<u32, _>| pending::<Result<(), String>>();
+    let builder = Jobs::builder(store).liveness(3 * HOUR).window(3 * HOUR);
+    let builder = builder.handle(Kind::new("n").most_held(1), fine).handle("stays", stays);
+    let node = builder.open().await.unwrap();
+    until("it hears of jobs", || node.health().listening == Some(true)).await;
+    // A look that is under way would have the place.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    node
+}
+
+async fn a_due_job_takes_the_place_that_an_insertion_has_not_used<S: Shared>(store: S) {
+    let hindered = Hindered::new(store.clone(), 0);
+    let hindrance = hindered.hindrance.clone();
+    let node = node(hindered).await;
+    let inserting = node.clone();
+    let far = tokio::spawn(async move { inserting.schedule(job("n").due(100 * HOUR)).await });
+    hindrance.come.acquire().await.unwrap().forget();
+    // The insertion has the only place.
+    let other = Jobs::builder(store).window(3 * HOUR).open().await.unwrap();
+    other.schedule(job("n")).await.unwrap();
+    other.schedule(job("stays")).await.unwrap();
+    until("the node has looked for both", || node.metrics().running == 1).await;
+    hindrance.gate.add_permits(1);
+    far.await.unwrap().unwrap();
+    until("the other is done", || node.metrics().done == 1).await;
+}
