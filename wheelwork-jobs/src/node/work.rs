@@ -135,8 +135,9 @@ impl<S: Store> Work<S> {
         }
         self.check(me).await?;
         if !self.node.must_rejoin.load(Ordering::Acquire) {
-            self.node.claim_limited(me, &mut self.limited).await?;
-            self.node.claim(me, &mut self.hunger).await?;
+            // Both, whatever fails: one kind must not keep the others waiting.
+            let limited = self.node.claim_limited(me, &mut self.limited).await;
+            self.node.claim(me, &mut self.hunger).await.and(limited)?;
         }
         Ok(())
     }

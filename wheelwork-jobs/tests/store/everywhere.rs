@@ -353,6 +353,31 @@ async fn a_kind_whose_row_is_locked_keeps_no_other_waiting() {
     until("all are done", || jobs.metrics().done == 101).await;
 }
 
+/// Its claims fail.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kind_whose_row_is_not_committed_keeps_no_other_waiting() {
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    let store = Postgres::new(&url).unwrap();
+    let client = Jobs::open(store.clone()).await.unwrap();
+    let mut user = connect(&url).await;
+    let transaction = user.transaction().await.unwrap();
+    let insert = "INSERT INTO wheelwork_kinds (kind) VALUES ('n')";
+    transaction.execute(insert, &[]).await.unwrap();
+    let crowd = Crowd::default();
+    let builder = node(&store, Kind::new("n").total_concurrency(2), &crowd, ms(1));
+    let handle = |_: Job<u32, Postgres>| async { Ok::<_, String>(()) };
+    let jobs = builder.handle("other", handle).open().await.unwrap();
+    // Stored by another one: the node has to look for them.
+    for n in 0..10 {
+        client.schedule(job(n)).await.unwrap();
+        client.schedule(NewJob::new("other", &n).unwrap()).await.unwrap();
+    }
+    until("the others are done", || jobs.metrics().done == 10).await;
+    transaction.commit().await.unwrap();
+    until("all are done", || jobs.metrics().done == 20).await;
+}
+
 /// The one that it replaces was claimed under a limit.
 #[tokio::test]
 async fn a_job_that_replaces_another_one_counts_for_no_limit() {
