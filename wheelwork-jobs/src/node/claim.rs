@@ -120,7 +120,7 @@ impl<S: Store> Node<S> {
             }
             Err(error) => {
                 hunger.batch.failed();
-                hunger.unknown.extend(rooms.iter().map(|(kind, _)| *kind));
+                hunger.look(); // also those without room, whose calls were to follow
                 if !error.is_undone() {
                     self.rejoin(); // the jobs may be claimed
                 }

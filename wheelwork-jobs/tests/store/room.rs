@@ -9,6 +9,7 @@ use wheelwork_jobs::{Job, Jobs, Kind, NewJob};
 
 on_every_store! {
     a_due_job_takes_the_place_that_an_insertion_has_not_used
+    a_due_job_takes_the_place_of_a_later_one_after_an_error
 }
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -45,4 +46,16 @@ async fn a_due_job_takes_the_place_that_an_insertion_has_not_used<S: Shared>(sto
     hindrance.gate.add_permits(1);
     far.await.unwrap().unwrap();
     until("the other is done", || node.metrics().done == 1).await;
+}
+
+async fn a_due_job_takes_the_place_of_a_later_one_after_an_error<S: Shared>(store: S) {
+    let hindered = Hindered::new(store.clone(), 1);
+    let hindrance = hindered.hindrance.clone();
+    let node = node(hindered).await;
+    node.schedule(job("n").due(HOUR)).await.unwrap();
+    hindrance.failures.add_permits(1);
+    // The node looks for the other kind first, and fails.
+    let other = Jobs::builder(store).window(3 * HOUR).open().await.unwrap();
+    other.schedule(job("n")).await.unwrap();
+    until("the job is done", || node.metrics().done == 1).await;
 }
