@@ -103,8 +103,8 @@
 //! 4. **Memory is proportional to the live timeouts.** A cancel frees its task immediately.
 //!    - If a cancelled timeout was in the wheel already, it leaves eight bytes there (sixteen on a wheel with levels
 //!      that cascade), which are swept out when they outnumber the live timeouts.
-//!    - The memory of a burst is freed within about a second, but a timeout that outlives it, or a handle that is
-//!      kept, can keep 2.6 KB.
+//!    - The memory of a burst is freed within about a second. But each timeout that outlives the burst, and each handle
+//!      that you keep, can hold a chunk of 2.6 KB.
 //!    - A handle that is kept after its timer has ended keeps about 3 KB.
 //!    - A thread uses about 3 KB for each timer that it has used. This is freed when the thread ends or, if the timer
 //!      has ended, when the thread first uses another timer.
@@ -118,7 +118,7 @@
 //!    - Threads that schedule wake the worker at most once per tick. A thread that is interrupted just before it wakes
 //!      the worker may wake it once more.
 //!    - Timeouts that were cancelled or pushed back before the worker went to sleep wake it at most once per second. If
-//!      the timeout for which it sleeps is cancelled or pushed back, it still wakes up once, at the old deadline.
+//!      the timeout that it sleeps for is cancelled or pushed back, the worker wakes up once, at the old deadline.
 //!    - To free memory, the worker wakes up at most once per second.
 //! 7. **After a stall, due timeouts run in tick order**, and those that one thread scheduled for one tick run in the
 //!    order in which it scheduled them.
@@ -167,9 +167,9 @@
 //! drop of a handle, a timer or an executor. The idle manager's [`watch`](idle::IdleTimeouts::watch) and
 //! the drop of a [`Watch`](idle::Watch) wait for a lock that a check holds for at most 0.5 ms.
 //!
-//! Some calls run your code: a [`cancel`](Timeout::cancel) that returns true, and the drop of a [`CancelOnDrop`],
-//! call [`TimerTask::cancelled`](task::TimerTask::cancelled) and drop the task, on the calling thread. So does the drop
-//! of a timer's last handle, if a stop gave up waiting and the timer has ended since: for each timeout that is left.
+//! Some calls run your code on the calling thread. A [`cancel`](Timeout::cancel) that returns true, and the drop of a
+//! [`CancelOnDrop`], call [`TimerTask::cancelled`](task::TimerTask::cancelled) and drop the task. If a stop gave up
+//! waiting and nobody has called it again, the drop of the timer's last handle does this for each timeout that is left.
 //!
 //! The worker's thread hands jobs to the executor, so a full pool never delays a thread that schedules. A
 //! task on the worker must not block, because all others wait for it. A task on a tokio runtime must not

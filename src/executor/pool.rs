@@ -145,8 +145,11 @@ impl ThreadPool {
         Ok(Self(Arc::new(owner)))
     }
 
-    /// Drops this handle. If it was the last one, blocks until all queued jobs have run. Returns
-    /// whether it was the last one. On a thread of the pool, it does not wait for that thread.
+    /// Drops this handle. If it was the last one, waits until all queued jobs have run, and returns true. Otherwise it
+    /// returns false at once, **without waiting**. On a thread of the pool, it does not wait for that thread.
+    ///
+    /// A timer's worker has a handle until its thread ends: after [`stop`](crate::HashedWheelTimer::stop) it is gone,
+    /// after `stop_timeout` and `stop_async` perhaps not yet.
     pub fn join(self) -> bool {
         let Some(owner) = Arc::into_inner(self.0) else { return false };
         owner.queue.close();

@@ -39,8 +39,10 @@ impl HashedWheelTimer {
     ///
     /// # Errors
     ///
-    /// If a task on the timer's own worker calls it, because the worker would wait for itself, and in a forked child. Two
-    /// timers whose tasks stop each other would wait for ever. Use [`stop_timeout`](Self::stop_timeout) in such tasks.
+    /// If a task on the timer's own worker calls it, because the worker would wait for itself, and in a forked child.
+    ///
+    /// A task on the worker of another timer may call it. But if the tasks of two timers stop each other's timer, both
+    /// wait for ever. Use [`stop_timeout`](Self::stop_timeout) there.
     ///
     /// # Examples
     ///

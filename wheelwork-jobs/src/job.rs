@@ -99,7 +99,8 @@ impl From<SystemTime> for When {
 /// A job to schedule: due at once, unless [`due`](Self::due) says otherwise.
 ///
 /// It has its id from the start. If [`schedule`](crate::Jobs::schedule) fails without knowing whether the
-/// job was stored, schedule the same `NewJob` again: it is not stored twice while it is stored.
+/// job was stored, schedule the same `NewJob` again. If it was stored and has not ended, the error is
+/// [`ScheduleError::AlreadyStored`](crate::ScheduleError::AlreadyStored), and you are done.
 ///
 /// ```
 /// # use std::time::Duration;
