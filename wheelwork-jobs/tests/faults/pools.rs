@@ -77,6 +77,19 @@ async fn a_pool_of_sessions_works() {
     until("it has heard of the other", || jobs.metrics().done == 2).await;
 }
 
+/// The pool gives the process that one connection had to another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_are_opened_again_behind_a_pool_of_sessions() {
+    let Some((pool, server)) = start("session") else { return };
+    let store = Postgres::new(&pool.url(&server.database())).unwrap();
+    for _ in 0..5 {
+        let jobs = Jobs::builder(store.clone()).handle("n", fine).open().await.unwrap();
+        jobs.schedule(NewJob::new("n", &1).unwrap()).await.unwrap();
+        until("it is done", || jobs.metrics().done == 1).await;
+        jobs.stop(Duration::from_secs(30)).await.unwrap();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pool_of_transactions_is_refused() {
     let Some((pool, server)) = start("transaction") else { return };

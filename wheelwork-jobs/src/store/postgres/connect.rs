@@ -25,7 +25,7 @@ use crate::host::{self, JoinHandle, Runtime};
 use crate::lock::lock;
 use crate::store::{Result, StoreError};
 use crate::trace::tell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::error::Error;
 use std::future::poll_fn;
 use std::io;
@@ -72,7 +72,7 @@ pub(crate) struct Connector {
     connect: Arc<dyn Fn(Option<Arc<Ears>>) -> Connecting + Send + Sync>,
     cancel: Arc<dyn Fn(CancelToken) -> Later<()> + Send + Sync>,
     /// The processes of the server that serve the connections.
-    backends: Arc<Lock<HashSet<i32>>>,
+    backends: Arc<Lock<HashMap<i32, CancellationToken>>>,
     /// How often a server was left because it takes no writes. Connections from before are not used.
     failovers: Arc<AtomicU64>,
     /// Of the names of the tables.
@@ -195,7 +195,6 @@ pub(crate) struct Session {
     /// Where the driver runs.
     runtime: Runtime,
     ended: CancellationToken,
-    backend: Option<Backend>,
     /// When the server has answered last.
     answered: Instant,
     /// How often a server had been left when it was made.
@@ -216,8 +215,7 @@ impl Session {
         let driver = host::spawn(drive(connection, ears, ended.clone()));
         let (cancel, runtime) = (client.cancel_token(), Runtime::here());
         let (statements, answered) = (HashMap::new(), host::now());
-        let (backend, failovers) = (None, 0);
-        Self { client, statements, cancel, driver, runtime, ended, backend, answered, failovers }
+        Self { client, statements, cancel, driver, runtime, ended, answered, failovers: 0 }
     }
 
     /// Whether it can be used, as far as is known. One that was quiet is tried.
@@ -234,24 +232,18 @@ impl Session {
     }
 }
 
-/// The process of the server. No two connections share one.
-struct Backend {
+/// Notes the process of the server that a connection has, until it has ended. False if another one has it: a pool of
+/// sessions gives it to the next connection only when the last one has ended.
+fn is_alone(
+    backends: &Lock<HashMap<i32, CancellationToken>>,
     process: i32,
-    all: Arc<Lock<HashSet<i32>>>,
-}
-
-impl Backend {
-    /// `None` if another connection has this process already.
-    fn new(process: i32, all: &Arc<Lock<HashSet<i32>>>) -> Option<Self> {
-        let new = lock(all).insert(process);
-        new.then(|| Self { process, all: all.clone() })
-    }
-}
-
-impl Drop for Backend {
-    fn drop(&mut self) {
-        lock(&self.all).remove(&self.process);
-    }
+    ended: &CancellationToken,
+) -> bool {
+    let mut backends = lock(backends);
+    backends.retain(|_, ended| !ended.is_cancelled());
+    let is_alone = !backends.contains_key(&process);
+    backends.entry(process).or_insert_with(|| ended.clone());
+    is_alone
 }
 
 /// How long a statement may take.
@@ -332,8 +324,8 @@ impl Link {
             SimpleQueryMessage::Row(row) => row.try_get(0).ok()??.parse().ok(),
             _ => None,
         });
-        session.backend = process.and_then(|id| Backend::new(id, &self.connector.backends));
-        if session.backend.is_none() {
+        let is_alone = |process| is_alone(&self.connector.backends, process, &session.ended);
+        if !process.is_some_and(is_alone) {
             return Err(StoreError::new(action, SHARED));
         }
         if let Some(ears) = &self.ears {
