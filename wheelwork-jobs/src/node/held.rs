@@ -68,7 +68,7 @@ struct Count {
     waiting: BTreeSet<(Timestamp, Claim)>,
     /// Whether jobs were left in the store for want of room.
     left_some: bool,
-    /// Whether somebody found no room while others had reserved some.
+    /// Whether a claim found no room while others had reserved some.
     outrun: bool,
     /// Whether jobs were let go for want of room.
     gave_back: bool,
@@ -277,11 +277,12 @@ impl<S: Store> Node<S> {
         let mut held = self.held();
         let count = &mut held.kinds[kind];
         let wanted = if count.paused { 0 } else { wanted };
-        let largest = largest.unwrap_or(count.largest());
-        let size = count.room(&self.handlers[kind].kind, largest).min(wanted);
+        let expected = largest.unwrap_or(count.largest());
+        let size = count.room(&self.handlers[kind].kind, expected).min(wanted);
+        // An insertion without room tells the nodes of what is due soon.
+        count.outrun |= largest.is_none() && size < wanted.min(1) && count.reserved > 0;
         count.reserved += size;
         count.left_some |= size < wanted;
-        count.outrun |= size < wanted.min(1) && count.reserved > 0;
         Room { node: self, kind, size }
     }
 
@@ -348,7 +349,7 @@ impl<S: Store> Node<S> {
                 self.look.notify_one();
             }
         }
-        if paused.is_empty() {
+        if !held.kinds.iter().any(|count| count.paused && count.held > count.running) {
             return;
         }
         for claim in held.claims() {
