@@ -135,9 +135,12 @@ impl<S: Store> Work<S> {
         }
         self.check(me).await?;
         if !self.node.must_rejoin.load(Ordering::Acquire) {
-            // Both, whatever fails: one kind must not keep the others waiting.
             let limited = self.node.claim_limited(me, &mut self.limited).await;
-            self.node.claim(me, &mut self.hunger).await.and(limited)?;
+            // One kind must not keep the others waiting.
+            if !self.node.must_rejoin.load(Ordering::Acquire) {
+                self.node.claim(me, &mut self.hunger).await?;
+            }
+            limited?;
         }
         Ok(())
     }
