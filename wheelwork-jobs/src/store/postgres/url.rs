@@ -53,7 +53,7 @@ impl Target {
 /// Each encrypted connection is verified in full.
 fn without_certificates(url: &str) -> (String, Option<PathBuf>) {
     let mut roots = None;
-    let mut keep = |word: &str| -> Option<String> {
+    let keep = |word: &str| -> Option<String> {
         match word.split_once('=') {
             Some(("sslrootcert", "system")) => None,
             Some(("sslrootcert", path)) => {
@@ -76,7 +76,8 @@ fn without_certificates(url: &str) -> (String, Option<PathBuf>) {
             None => url.to_owned(),
         }
     } else if url.contains("sslrootcert") || url.contains("sslmode") {
-        let words: Vec<_> = url.split_ascii_whitespace().filter_map(&mut keep).collect();
+        // Each space counts: it may stand in a quoted password.
+        let words: Vec<_> = url.split(|c: char| c.is_ascii_whitespace()).filter_map(keep).collect();
         words.join(" ")
     } else {
         url.to_owned()
@@ -225,5 +226,7 @@ mod tests {
         assert_eq!(target.roots, Some("/etc/ca.pem".into()));
         assert!(!Target::of_url("host=h user=u").unwrap().needs_tls());
         assert!(Target::of_url("postgres://u@h/d?sslmode=maybe").is_err());
+        let spaces = "host=h user=u password='a  b' sslmode=verify-full";
+        assert_eq!(Target::of_url(spaces).unwrap().config.get_password(), Some(&b"a  b"[..]));
     }
 }
