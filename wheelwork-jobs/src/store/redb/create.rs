@@ -20,7 +20,6 @@ pub(super) fn open_or_create(path: &Path) -> Result<Database, Error> {
         Ok(_) => {}
         Err(_) => create(path)?,
     }
-    // Creates it here only if the file system has no links.
     Ok(Database::create(path)?)
 }
 
@@ -29,10 +28,12 @@ fn create(path: &Path) -> Result<(), Error> {
     let created = Database::create(&new).map(drop);
     let linked = created.map_err(Error::from).map(|()| fs::hard_link(&new, path));
     let removed = fs::remove_file(&new);
-    match linked? {
-        Ok(()) => removed.and_then(|()| synchronize_folder(path)).map_err(Error::Io),
-        Err(_) => Ok(()), // another process was faster, or the file system has no links
+    if linked?.is_ok() {
+        removed?;
+    } else {
+        Database::create(path)?; // the file system has no links, or another process was faster
     }
+    Ok(synchronize_folder(path)?)
 }
 
 /// A name in the same folder that no other process uses, not even one of the same number in another
