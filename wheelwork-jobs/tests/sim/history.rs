@@ -362,7 +362,7 @@ fn dead_ends(steps: &mut Vec<Step>, jobs: u32, rng: &mut Rng) {
 
 /// The number of a member of a group.
 pub(super) fn member(last: u32, number: u32) -> u32 {
-    MEMBERS + 100 * (last - LAST) + number
+    MEMBERS + 10 * (last - LAST) + number
 }
 
 fn act(rng: &mut Rng) -> Act {
