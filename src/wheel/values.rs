@@ -277,6 +277,9 @@ impl<T, S: Structure> Wheel<T, S> {
     /// tick has passed already, it comes out in the tick that is being expired. So a callback that always
     /// inserts a value for the present never ends the pass.
     ///
+    /// An insertion into the pass is O(log n), and in a [`Linux`](super::Linux) wheel so is every insertion
+    /// during a pass.
+    ///
     /// The caller may also stop before the end, and go on later. A later call first ends the pass that has
     /// begun, up to the `now` of that pass.
     ///

@@ -8,6 +8,10 @@
 //! - During a pass, the structure is given only ticks after the pass. A token that is filed for an earlier tick waits
 //!   until this tick is expired.
 //!
+//! During a pass, a structure that is late is given nothing. It counts delays from its own time, which is that of
+//! the end of the pass only when the pass has ended. To tell it the time before would make overdue what the pass has
+//! not expired yet.
+//!
 //! Invariant: the tokens of a tick that wait apart are younger than those in the filing.
 
 use crate::wheel::earliest::NOTHING;
@@ -42,17 +46,16 @@ impl<W: TokenWheel> InOrder<W> {
     /// Tells the structure the time. Until a pass ends, its last tick is the present.
     #[inline]
     pub(in crate::wheel) fn tell(&mut self, now: u64) {
-        self.filing.wheel.tell(self.pass.map_or(now, |pass| pass.now));
+        if self.pass.is_none() {
+            self.filing.wheel.tell(now);
+        }
     }
 
     /// Files a token. One that is overdue in a pass belongs to the tick that is being expired.
     #[inline]
     pub(in crate::wheel) fn insert(&mut self, tick: u64, token: Token) {
-        if let Some(pass) = self.pass {
-            if tick <= pass.now {
-                return self.apart.push(Due { tick: tick.max(pass.tick), token });
-            }
-            self.tell(pass.now);
+        if let Some(pass) = self.pass.filter(|pass| tick <= pass.now || W::IS_LATE) {
+            return self.apart.push(Due { tick: tick.max(pass.tick), token });
         }
         // During a pass, the structure can reach a tick whose older tokens still wait apart.
         let may_be_apart = self.apart.next_tick().is_some_and(|next| next <= tick);

@@ -44,6 +44,24 @@ fn rule_04_reschedules_do_not_pile_up() {
     assert!(entries(&mut wheel) <= 1 + DEAD_ALLOWED + 1 + 8 + 1);
 }
 
+/// An insertion beyond the pass does not change the time within it.
+#[test]
+fn rule_07_a_linux_wheel_keeps_the_order_of_ticks_in_a_pass() {
+    let mut wheel = Wheel::linux();
+    wheel.insert(10, "X");
+    wheel.insert(20, "Y");
+    let mut order = Vec::new();
+    wheel.expire(1000, |wheel, expired| {
+        order.push(expired.value);
+        if expired.value == "X" {
+            wheel.insert(5000, "far");
+            wheel.insert(500, "Z");
+        }
+    });
+    assert_eq!(order, ["X", "Y", "Z"]);
+    assert_eq!(wheel.len(), 1);
+}
+
 #[test]
 fn rule_04_a_value_takes_16_bytes_besides_itself() {
     assert_eq!(size_of::<slab::Slot<Item<u64>>>(), 16 + size_of::<u64>());
