@@ -57,6 +57,8 @@ impl<W: TokenWheel> InOrder<W> {
         if let Some(pass) = self.pass.filter(|pass| tick <= pass.now || W::IS_LATE) {
             return self.apart.push(Due { tick: tick.max(pass.tick), token });
         }
+        // After the last tick, an overdue token has no tick left in which it could come out.
+        let tick = if self.filing.current_tick() == NOTHING { NOTHING } else { tick };
         // During a pass, the structure can reach a tick whose older tokens still wait apart.
         let may_be_apart = self.apart.next_tick().is_some_and(|next| next <= tick);
         if tick > self.filing.wheel.reach() || may_be_apart && self.apart.holds(tick) {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::wheel::Hashed;
+use crate::wheel::{Hashed, Unlimited};
 use std::mem::size_of;
 use std::task::Waker;
 
@@ -60,6 +60,28 @@ fn rule_07_a_linux_wheel_keeps_the_order_of_ticks_in_a_pass() {
     });
     assert_eq!(order, ["X", "Y", "Z"]);
     assert_eq!(wheel.len(), 1);
+}
+
+/// A flush with `u64::MAX` ends the time of a wheel, so what comes afterwards is never due.
+#[test]
+fn rule_10_nothing_is_due_after_the_last_tick() {
+    fn check<S: Unlimited>(mut wheel: Wheel<u64, S>) {
+        wheel.insert(3, 0);
+        assert_eq!(wheel.expire(u64::MAX, |_, _| ()), 1);
+        let live = wheel.insert(5, 0);
+        assert_eq!(wheel.next_expiry(), None);
+        for n in 0..100 {
+            let key = wheel.insert(5, n);
+            assert_eq!(wheel.remove(key), Some(n));
+        }
+        assert_eq!((wheel.next_expiry(), wheel.pop(u64::MAX)), (None, None));
+        assert_eq!(wheel.remove(live), Some(0));
+    }
+    check(Wheel::hashed(1).unwrap());
+    check(Wheel::hashed(64).unwrap());
+    check(Wheel::hierarchical(8).unwrap());
+    check(Wheel::linux_classic());
+    check(Wheel::linux());
 }
 
 #[test]
