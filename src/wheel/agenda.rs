@@ -24,6 +24,11 @@ pub(crate) struct Agenda {
 }
 
 impl Agenda {
+    /// The number of tokens that were not popped.
+    pub(super) fn len(&self) -> usize {
+        self.batch.len() - self.popped + self.waiting.len()
+    }
+
     /// The tick of the next token here.
     pub(super) fn next_tick(&self) -> Option<u64> {
         let batch = self.ahead(0).map(|_| self.tick);
@@ -33,7 +38,7 @@ impl Agenda {
     /// Pops the next token that is due up to `now`. Returns `None` if there is none.
     #[inline]
     pub(crate) fn pop(&mut self, structure: &mut impl TokenWheel, now: u64) -> Option<Due> {
-        if self.waiting.is_empty() {
+        if self.waiting.next_tick().is_none() {
             if let Some(token) = self.pop_of(self.tick) {
                 return Some(Due { tick: self.tick, token });
             }

@@ -13,11 +13,6 @@ pub(super) struct Sorted {
 }
 
 impl Sorted {
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.next_tick.is_none()
-    }
-
     pub(super) fn len(&self) -> usize {
         self.tokens.len()
     }

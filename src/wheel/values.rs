@@ -164,11 +164,10 @@ impl<T, S: Structure> Wheel<T, S> {
         true
     }
 
-    /// Not during a pass: it has most of the dead entries then, and drops them itself.
     fn sweep_if_worth_it(&mut self) {
         let (entries, live) = (self.filing.entries(), self.items.used());
         let allowed = DEAD_ALLOWED.max(self.structure().bucket_count());
-        if !self.filing.is_passing() && is_sweep_worth_it(entries, live, allowed) {
+        if is_sweep_worth_it(entries, live, allowed) {
             self.filing.sweep(usize::MAX, |token| self.items.named_by(token).is_some());
         }
     }

@@ -137,8 +137,10 @@ impl<W: TokenWheel> InOrder<W> {
         next.filter(|&tick| tick != NOTHING)
     }
 
+    /// The number of entries that a sweep reaches. Those on the agenda are left to the pass: if they counted, each
+    /// removal during the pass of a dead batch would sweep in vain.
     pub(in crate::wheel) fn entries(&self) -> usize {
-        self.filing.entries() + self.apart.len()
+        self.filing.entries() - self.filing.agenda.len() + self.apart.len()
     }
 
     /// Sweeps as [`Filing::sweep`] does. The last step also checks all tokens that wait apart.

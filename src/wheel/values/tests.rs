@@ -84,6 +84,33 @@ fn rule_10_nothing_is_due_after_the_last_tick() {
     check(Wheel::linux());
 }
 
+/// Not in a pass either. A simulation is a single pass, up to the end of its time.
+#[test]
+fn rule_04_removals_do_not_pile_up_in_a_pass() {
+    let mut wheel = Wheel::hashed(8).unwrap();
+    wheel.insert(0, 0);
+    assert!(wheel.pop(1_000_000).is_some());
+    for tick in [500_000, 2_000_000] {
+        for n in 0..10_000 {
+            let key = wheel.insert(tick, n);
+            assert_eq!(wheel.remove(key), Some(n));
+        }
+        assert!(wheel.filing.entries() < 500, "{} of tick {tick}", wheel.filing.entries());
+    }
+}
+
+/// Otherwise each removal would sweep in vain.
+#[test]
+fn dead_entries_that_are_coming_out_are_no_reason_to_sweep() {
+    let mut wheel = Wheel::hashed(8).unwrap();
+    let keys: Vec<Key> = (0..1000).map(|n| wheel.insert(5, n)).collect();
+    assert!(wheel.pop(5).is_some());
+    keys[1..].iter().for_each(|&key| assert!(wheel.remove(key).is_some()));
+    assert_eq!((wheel.filing.entries(), wheel.filing.filing.entries()), (0, 999));
+    assert!(wheel.pop(5).is_none());
+    assert_eq!(wheel.filing.filing.entries(), 0);
+}
+
 #[test]
 fn rule_04_a_value_takes_16_bytes_besides_itself() {
     assert_eq!(size_of::<slab::Slot<Item<u64>>>(), 16 + size_of::<u64>());
