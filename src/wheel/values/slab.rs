@@ -7,8 +7,7 @@
 //!
 //! A value has a [`Key`], with a *generation* that tells the uses of its slot apart, and [`Token`]s, with the number
 //! of a *filing*. Only the latest token is live. A free slot has the next of both numbers. A chunk that gives its memory
-//! back stores a generation newer than those of all its slots. When the chunk is allocated again, its slots start with
-//! that generation, and with its low 16 bits as the number of the filing.
+//! back stores numbers newer than those of all its slots. When the chunk is allocated again, its slots start with these.
 //!
 //! A chunk is in one of three states:
 //!
@@ -53,9 +52,9 @@ pub(crate) enum Slot<T> {
 }
 
 impl<T> Slot<T> {
-    fn generation(&self) -> u32 {
-        let (Self::Free { generation, .. } | Self::Used { generation, .. }) = *self;
-        generation
+    fn numbers(&self) -> (u32, u16) {
+        let (Self::Free { generation, filing, .. } | Self::Used { generation, filing, .. }) = *self;
+        (generation, filing)
     }
 }
 
@@ -65,8 +64,8 @@ struct Chunk<T> {
     /// The first free slot, which links to the next. `NONE` if the chunk is full or gone.
     free: u8,
     used: u8,
-    /// The generation that this chunk's slots start with when it is allocated again.
-    generation: u32,
+    /// The generation and the filing that this chunk's slots start with when it is allocated again.
+    first: (u32, u16),
     /// The next chunk in the list of open chunks, if this one is in the list.
     next_open: u32,
 }
@@ -251,7 +250,7 @@ impl<T> Slab<T> {
 
     /// Adds a chunk without memory.
     fn add_chunk(&mut self) -> u32 {
-        let chunk = Chunk { slots: None, free: NONE, used: 0, generation: 0, next_open: NO_CHUNK };
+        let chunk = Chunk { slots: None, free: NONE, used: 0, first: (0, 0), next_open: NO_CHUNK };
         self.chunks.push(chunk);
         self.chunks.len() as u32 - 1
     }
@@ -259,7 +258,7 @@ impl<T> Slab<T> {
     /// Allocates the memory of a chunk that is not in the list of open chunks, and opens it.
     fn allocate(&mut self, at: u32) {
         let chunk = &mut self.chunks[at as usize];
-        chunk.slots = fresh_slots(chunk.generation);
+        chunk.slots = fresh_slots(chunk.first);
         chunk.free = 0;
         chunk.next_open = self.open;
         self.open = at;
@@ -269,8 +268,10 @@ impl<T> Slab<T> {
     #[cold]
     fn give_back(&mut self, at: usize) {
         let chunk = &mut self.chunks[at];
-        let newest = chunk.slots.take().and_then(|slots| slots.iter().map(Slot::generation).max());
-        chunk.generation = newest.unwrap_or_default().wrapping_add(1);
+        let slots = chunk.slots.take();
+        let numbers = slots.iter().flat_map(|slots| slots.iter().map(Slot::numbers));
+        let newest = numbers.fold((0, 0), |last, next| (last.0.max(next.0), last.1.max(next.1)));
+        chunk.first = (newest.0.wrapping_add(1), newest.1.wrapping_add(1));
         chunk.free = NONE;
         self.empty -= 1;
         self.gone.push(at as u32);
@@ -287,8 +288,7 @@ fn next_with_memory<T>(chunks: &[Chunk<T>], mut at: u32) -> u32 {
 }
 
 /// The slots of a new chunk, each linked to the next. Always `Some`: the count matches the array.
-fn fresh_slots<T>(generation: u32) -> Option<Box<[Slot<T>; CHUNK]>> {
-    let filing = generation as u16;
+fn fresh_slots<T>((generation, filing): (u32, u16)) -> Option<Box<[Slot<T>; CHUNK]>> {
     let slots = (1..=NONE).map(|link| Slot::Free { generation, filing, link });
     slots.collect::<Box<[_]>>().try_into().ok()
 }

@@ -111,6 +111,21 @@ fn dead_entries_that_are_coming_out_are_no_reason_to_sweep() {
     assert_eq!(wheel.filing.filing.entries(), 0);
 }
 
+/// Otherwise a younger value that has its slot and its number comes out in its place.
+#[test]
+fn rule_07_a_dead_entry_of_a_chunk_that_was_given_back_stays_dead() {
+    let mut wheel = Wheel::hashed(1 << 14).unwrap(); // so many buckets that nothing is swept
+    let keys: Vec<_> = (0..40 * 64).map(|_| wheel.insert(1000, 0)).collect();
+    for tick in [500, 400] {
+        keys.iter().for_each(|&key| assert!(wheel.reschedule(key, tick)));
+    }
+    keys.into_iter().for_each(|key| _ = wheel.remove(key));
+    wheel.insert(400, 1);
+    (0..32 * 64 - 1).for_each(|_| _ = wheel.insert(1000, 0));
+    wheel.insert(400, 2);
+    assert_eq!(wheel.pop(400).map(|expired| expired.value), Some(1));
+}
+
 #[test]
 fn rule_04_a_value_takes_16_bytes_besides_itself() {
     assert_eq!(size_of::<slab::Slot<Item<u64>>>(), 16 + size_of::<u64>());
