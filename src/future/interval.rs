@@ -105,7 +105,7 @@ pub struct Interval {
 
 impl Interval {
     /// Waits for the next tick. Returns the instant at which the tick was due, or `None` if the timer
-    /// is stopped.
+    /// is stopped. At most one tick follows a stop: one that is due when it is polled.
     ///
     /// If the future is dropped before it is ready, no tick is lost.
     pub async fn tick(&mut self) -> Option<Instant> {
@@ -134,15 +134,16 @@ impl Interval {
         if self.sleep.was_stopped() {
             return Poll::Ready(None);
         }
-        let due = self.sleep.deadline();
-        let time = &self.sleep.gate().time;
-        let slack = Duration::from_nanos(self.sleep.gate().scale.tick_nanos()).max(LEAST_SLACK);
-        let next = self.period.next(due, time.now_instant(), slack);
-        self.sleep.reset_to(next.map_or(NEVER, |next| time.nanos_at(next)));
+        let (gate, due) = (self.sleep.gate(), self.sleep.deadline());
+        let slack = Duration::from_nanos(gate.scale.tick_nanos()).max(LEAST_SLACK);
+        let next = self.period.next(due, gate.time.now_instant(), slack);
+        // If the timer is stopped, there is no next tick, because the next poll may come after any deadline.
+        let next = next.filter(|_| !gate.is_closed());
+        self.sleep.reset_to(next.map_or(NEVER, |next| gate.time.nanos_at(next)));
         Poll::Ready(Some(due))
     }
 
-    /// The instant of the next tick.
+    /// The instant of the next tick. Without a meaning once the timer is stopped.
     pub fn next_tick(&self) -> Instant {
         self.sleep.deadline()
     }

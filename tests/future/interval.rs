@@ -138,6 +138,26 @@ fn a_stop_ends_the_ticks() {
     }
 }
 
+/// The body of the loop takes longer than the period, so each poll finds the next deadline passed.
+#[test]
+fn at_most_one_tick_follows_a_stop_however_late_the_polls_come() {
+    for behavior in [MissedTickBehavior::Burst, MissedTickBehavior::Delay, MissedTickBehavior::Skip]
+    {
+        let mut ticks = Ticks::of(Period::fixed_rate_with(SECOND, behavior));
+        ticks.timer.stop().unwrap();
+        let mut polls = Vec::new();
+        for _ in 0..10 {
+            ticks.clock.advance_in_one_jump(2 * SECOND);
+            polls.push(ticks.interval.poll_tick(&mut ticks.alarm.context()));
+        }
+        assert_eq!(polls[0], Poll::Ready(Some(ticks.begin + SECOND)), "it was due");
+        assert_eq!(polls[1..], [Poll::Ready(None); 9], "{behavior:?}");
+        assert!(ticks.interval.was_stopped());
+        ticks.interval.reset_at(ticks.begin);
+        assert_eq!(ticks.take(), [0], "a reset to an instant that has passed");
+    }
+}
+
 #[test]
 fn a_period_of_zero_is_an_error() {
     let (timer, _clock) = manual();

@@ -344,6 +344,7 @@ impl Play {
                 } else {
                     assert_eq!(found, Poll::Ready(Some(begin + ms(due))));
                     *wait = Wait::until(next_tick(due, now, *every, *cadence));
+                    wait.stopped = self.world.stopped; // no tick follows
                 }
             }
         }
