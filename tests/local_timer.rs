@@ -236,6 +236,25 @@ fn the_driver_learns_of_an_earlier_deadline() {
 }
 
 #[test]
+fn a_driver_that_is_dropped_takes_its_waker_out() {
+    let (timer, _clock) = manual();
+    let (first, second) = (Alarm::new(), Alarm::new());
+    let mut earlier = Box::pin(timer.earlier());
+    assert!(first.poll(&mut earlier).is_pending());
+    drop(earlier);
+    assert_eq!(first.clones(), 0);
+
+    let (mut earlier, mut next) = (Box::pin(timer.earlier()), Box::pin(timer.earlier()));
+    assert!(first.poll(&mut earlier).is_pending());
+    assert!(second.poll(&mut next).is_pending());
+    drop(earlier);
+    assert_eq!((first.clones(), second.clones()), (0, 1), "another one took its place");
+    let mut sleep = timer.sleep(ms(100));
+    assert!(first.poll(&mut sleep).is_pending());
+    assert_eq!(second.wakes(), 1);
+}
+
+#[test]
 fn it_works_on_the_systems_clock() {
     let timer = LocalTimer::default();
     let (begin, alarm) = (Instant::now(), Alarm::new());

@@ -31,7 +31,7 @@ use crate::time::tick::{instant_after, nanos};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::future::poll_fn;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -113,8 +113,14 @@ struct Shared {
     wheel: RefCell<TimedWheel<Waker, Hierarchical>>,
     /// `None` is the system's clock.
     clock: Option<Box<dyn Clock>>,
-    /// Wakes who waits for an earlier deadline than the one of this instant.
-    driver: Cell<Option<(Option<Instant>, Waker)>>,
+    /// The last one that waits for an earlier deadline.
+    driver: Cell<Weak<Driver>>,
+}
+
+/// Who waits for an earlier deadline than this one. Its future owns it, and so drops the waker.
+struct Driver {
+    deadline: Option<Instant>,
+    waker: Cell<Option<Waker>>,
 }
 
 impl LocalTimer {
@@ -180,7 +186,7 @@ impl LocalTimer {
     ) -> Result<Self, ZeroDurationError> {
         let wheel = Wheel::hierarchical(BUCKETS).expect("memory for 64 buckets");
         let wheel = RefCell::new(TimedWheel::new(wheel, Ticks::new(tick, start)?));
-        Ok(Self(Rc::new(Shared { wheel, clock, driver: Cell::new(None) })))
+        Ok(Self(Rc::new(Shared { wheel, clock, driver: Cell::default() })))
     }
 
     /// A future that is ready `delay` from now. [`Duration::ZERO`] means ready at the first poll, and
@@ -313,11 +319,13 @@ impl LocalTimer {
     /// ```
     pub fn earlier(&self) -> impl Future<Output = ()> + use<> {
         let (timer, deadline) = (self.clone(), self.next_deadline());
+        let driver = Rc::new(Driver { deadline, waker: Cell::default() });
         poll_fn(move |cx| {
             if is_before(timer.next_deadline(), deadline) {
                 return Poll::Ready(());
             }
-            drop(timer.0.driver.replace(Some((deadline, cx.waker().clone()))));
+            driver.waker.set(Some(cx.waker().clone()));
+            timer.0.driver.set(Rc::downgrade(&driver));
             Poll::Pending
         })
     }
@@ -371,12 +379,12 @@ impl LocalTimer {
 
     /// Wakes who waits for an earlier deadline, if the next one is.
     fn tell_driver(&self) {
-        if let Some((deadline, waker)) = self.0.driver.take() {
-            if is_before(self.next_deadline(), deadline) {
-                waker.wake();
-            } else {
-                self.0.driver.set(Some((deadline, waker)));
-            }
+        let waiting = self.0.driver.take();
+        let Some(driver) = waiting.upgrade() else { return };
+        if is_before(self.next_deadline(), driver.deadline) {
+            driver.waker.take().into_iter().for_each(Waker::wake);
+        } else {
+            self.0.driver.set(waiting);
         }
     }
 }
