@@ -237,10 +237,7 @@ fn run(crowd: usize, crowds: &[Durations], steps: Vec<Step>) -> Result<(), TestC
             Step::SetPolicy(who, durations) => {
                 if let Some(known) = world.get(who) {
                     if known.durations[WAITING_WRITE] == 0 {
-                        // Whether a former wait counts depends on the neighbours.
-                        known.handle.record_write();
-                        known.last[1] = now;
-                        known.waits = None;
+                        known.waits = None; // it counts from the next attempt
                     }
                     known.handle.set_policy(&policy(durations));
                     if durations[AGE] > 0 {

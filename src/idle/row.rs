@@ -112,8 +112,11 @@ impl<T> Row<T> {
 
     /// An age counts from the first policy that has one.
     pub(super) fn set_policy(&mut self, number: u32, policy: IdlePolicy, now: u64) {
-        if policy.limits().has(IdleKind::WaitingWrite) {
+        let asks = |policy: &IdlePolicy| policy.limits().has(IdleKind::WaitingWrite);
+        if asks(&policy) && !self.occupant_mut(number).policy.as_ref().is_some_and(asks) {
             self.block.watch_waiting_writes();
+            // An attempt before may have been recorded, because a neighbour's policy asks for it.
+            self.block.end_waiting_write(number);
         }
         if policy.limits().has(IdleKind::Age) {
             let births = self.births.get_or_insert_with(|| Box::new([NEVER; BLOCK]));

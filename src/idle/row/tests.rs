@@ -50,3 +50,17 @@ fn a_report_is_forgotten_with_its_connection() {
     assert_eq!(row.vacate(1), Some(1));
     assert!(row.reports.silences.is_none());
 }
+
+#[test]
+fn a_write_that_waits_counts_only_from_the_policy_that_asks_for_it() {
+    let mut row = row_of(2);
+    let waits_since = |row: &Row<u32>| row.block.reading(1).silent_since(IdleKind::WaitingWrite);
+    let waiting_write = IdlePolicy::new().waiting_write(Duration::from_nanos(AFTER));
+    row.set_policy(0, waiting_write.clone(), 1); // the neighbour has the words made
+    row.block.record_waiting_write(1, || 2);
+    row.set_policy(1, waiting_write.clone(), 7);
+    assert_eq!(waits_since(&row), None, "until the next attempt");
+    row.block.record_waiting_write(1, || 8);
+    row.set_policy(1, waiting_write.jitter(Duration::from_nanos(1)), 9);
+    assert_eq!(waits_since(&row), Some(8), "it was on already");
+}
