@@ -542,18 +542,21 @@ fn rule_04_a_connection_that_was_reported_and_stays_watched_takes_at_most_120_by
     timer.stop().unwrap();
 }
 
-/// The worst case: each survivor is alone in its row.
+/// The worst case: each survivor is alone in its row, and was reported for all kinds.
 #[test]
 fn rule_04_the_last_connection_of_a_row_keeps_at_most_8_kilobytes() {
     const SURVIVORS: usize = 100;
     let _alone = ALONE.lock();
     let (timer, clock) = manual();
     let idle = idle_timeouts(&timer);
-    let policy = IdlePolicy::new().both(ms(1000));
+    let second = ms(1000);
+    let silences = IdlePolicy::new().reader(second).writer(second).both(second);
+    let policy = silences.waiting_write(second).max_age(second, None);
     let before = bytes();
     let mut burst: Vec<_> =
         (0..1024 * SURVIVORS as u64).map(|id| idle.watch(id, &policy).unwrap()).collect();
-    clock.advance_in_one_jump(ms(1000));
+    burst.iter().for_each(Watch::record_waiting_write);
+    clock.advance_in_one_jump(second);
     let mut number = 0;
     burst.retain(|_| {
         number += 1;

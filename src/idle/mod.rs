@@ -68,8 +68,10 @@
 //!   panic. No callback runs under a lock. A panic is caught and counted, and the connection stays
 //!   watched.
 //! - **Memory**: about 90 bytes for each connection with its handle, and 24 more while it stays
-//!   watched after a report. `T` counts as 8 bytes of that. A shard takes 10 KB; after a burst it keeps at
-//!   most 140 KB, and each connection that survives the burst keeps at most 6 KB.
+//!   watched after a report. A waiting write and an age take up to 32 more. `T` counts as 8 bytes of that. A shard
+//!   takes 10 KB; after a burst it keeps at most 140 KB, and each connection that survives the burst keeps at
+//!   most 8 KB. If the last one survives, it keeps up to 30 bytes for each 64 connections before it, too: at most
+//!   0.5 MB after a million that one thread watched.
 //!
 //! An event has the kind of silence, its length, and whether it is the first report since the last
 //! activity. A connection that stays watched is reported again after each further duration.
