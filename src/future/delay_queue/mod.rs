@@ -36,7 +36,8 @@ use std::time::{Duration, Instant};
 ///
 /// Insertion, reset and removal are O(1), amortised. Only among the k values that are due in the present
 /// tick of the timer, and in a queue of at most 64 values, they are O(log k). A value comes out in
-/// O(log k).
+/// O(log k). After a [`peek`](Self::peek), the values up to the tick of the first one count like those of the
+/// present tick.
 ///
 /// A call that makes a value the earliest also moves the wake-up of a task that has polled the queue. If
 /// the call makes a value due, or empties the queue, it wakes that task. Once a queue has had more than 64
@@ -249,7 +250,8 @@ impl<T> DelayQueue<T> {
     /// The value that comes out next, with its key and its deadline. `None` if the queue is empty.
     ///
     /// In a queue of more than 64 values, this orders the values of the earliest tick, as a poll would do in that
-    /// tick: O(k log k) for k values, and O(1) if nothing has changed since.
+    /// tick: O(k log k) for k values, and O(1) if nothing has changed since. Until that tick comes, a
+    /// new value that is due before its end is ordered too, in O(log k).
     ///
     /// # Examples
     ///
