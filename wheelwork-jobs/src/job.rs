@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use uuid::Uuid;
 
-/// Identifies a job: a UUID of version 7, so that the ids of new jobs are neighbours in an index.
+/// Identifies a job: a UUID. Those of new jobs are of version 7, so that they are neighbours in an index.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(u128);
 

@@ -193,8 +193,8 @@ impl<S: Store> Jobs<S> {
 
     /// Stores a periodic job in place of the one that has its key, unless it is the same already: then nothing is
     /// changed or locked, and what was missed meanwhile is made up for. So each node may call this when it starts, and
-    /// there is one job. Returns its id. A changed rule, payload or kind takes effect with the first occurrence
-    /// from now. [`cancel_by_key`](Self::cancel_by_key) removes it, and
+    /// there is one job. Returns its id. A changed rule, payload, kind or priority takes effect with the first
+    /// occurrence from now. [`cancel_by_key`](Self::cancel_by_key) removes it, and
     /// [`reschedule_by_key`](Self::reschedule_by_key) with a delay of zero runs it once between.
     ///
     /// If the rules of the zone have changed, the stored time may no longer be one of the job's. A future time that
