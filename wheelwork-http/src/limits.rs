@@ -228,8 +228,9 @@ impl Limits {
     }
 
     /// The time without progress while a write waits: the client takes no bytes, or on HTTP/2 opens no window.
-    /// Progress is what the kernel takes, and the kernel takes more only when a part of its buffer is free. The
-    /// connection is reset, or on HTTP/2 the stream. There, the streams share a link, as with [`body`](Self::body).
+    /// Progress is what the client takes. If [`Socket::untaken`](crate::Socket::untaken) does not know that, it is what
+    /// the kernel takes, and the kernel takes more only when a part of its buffer is free. The connection is reset, or
+    /// on HTTP/2 the stream. There, the streams share a link, as with [`body`](Self::body).
     #[must_use]
     pub fn response(self, limit: impl Into<Option<Duration>>) -> Self {
         self.for_each_request(|request| request.response(limit))
