@@ -263,9 +263,9 @@ impl<T: Send + 'static> IdleTimeouts<T> {
         self.manager.reported[kind as usize].load(Ordering::Relaxed)
     }
 
-    /// Multiplies all durations by `factor` until the next call. This includes connections that are
-    /// already watched. Use a factor below 1 under pressure, and 1 when the pressure is over. With
-    /// 0, all connections that are not paused are reported at the next tick, except for kinds that
+    /// Multiplies all durations but the age and its grace by `factor` until the next call. This includes
+    /// connections that are already watched. Use a factor below 1 under pressure, and 1 when the pressure is
+    /// over. With 0, all connections that are not paused are reported at the next tick, except for kinds that
     /// are off or never due. A connection that is being reported gets the new factor when its
     /// callback has answered.
     ///

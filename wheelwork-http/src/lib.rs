@@ -21,7 +21,7 @@
 //! # Guarantees
 //!
 //! - **Never early**, by the timer's clock. Late by a tick at most, plus scheduling.
-//! - **Idle is no request in flight**: no limit but the handler's own cuts a handler off.
+//! - **Idle means that no request is in flight**: a handler may take longer than the idle limit.
 //! - **A limit measures the client**: data that arrived in time counts, even if the server was suspended, and so do
 //!   bytes that the client took from the system's buffer, if the system reports them. If the server itself has closed
 //!   the window, the client is not blamed.
