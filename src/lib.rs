@@ -95,9 +95,9 @@
 //!    schedules or cancels.
 //!    - The worker waits for a thread only during that thread's push to a queue. This takes a few instructions, unless
 //!      the system interrupts the thread there.
-//!    - New timeouts wait in a *chunk* of their thread, memory for 62 timeouts, until shortly before they are due.
-//!    - A *pass* of the worker, one turn of its loop, expires all that are due, and then files at most about 100,000 others in the wheel.
-//!      Cancelled ones do not count.
+//!    - New timeouts wait in a *chunk* of their thread, memory for 62 timeouts, at least until the first of them is due.
+//!    - A *pass* of the worker, one turn of its loop, expires all that are due, and then files at most about 100,000
+//!      others in the wheel. Cancelled ones do not count.
 //!    - The worker searches for the entries of ended timeouts in slices of a few milliseconds, and checks between two
 //!      slices whether it must stop.
 //! 4. **Memory is proportional to the live timeouts.** A cancel frees its task immediately.

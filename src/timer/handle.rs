@@ -251,8 +251,8 @@ impl HashedWheelTimer {
         self.shared().counts.pending() as usize
     }
 
-    /// The number of pending timeouts that are not in the wheel. They wait in their slots until shortly before they are
-    /// due, so a large number is normal.
+    /// The number of pending timeouts that are not in the wheel. Most of them wait in their slots for much of their
+    /// life, so a large number is normal.
     ///
     /// O(slots), like [`next_deadline`](Self::next_deadline). It can miss what other threads do meanwhile.
     ///
