@@ -53,7 +53,7 @@ pub fn settle(limit: Duration) {
 }
 
 /// What the figures were taken on, as a Markdown list.
-pub fn machine(netty: Option<&str>) -> String {
+pub fn machine(netty: Option<&str>, rounds: u32) -> String {
     let read = |path| fs::read_to_string(path).ok();
     let cpu = CpuInfo::current().ok();
     let printed = |program: &str, arguments: &[&str]| {
@@ -71,6 +71,7 @@ pub fn machine(netty: Option<&str>) -> String {
         ("clock", read(clock)),
         ("rustc", printed("rustc", &["--version"])),
         ("Netty", netty.map(str::to_owned)),
+        ("rounds", Some(rounds.to_string())),
     ];
     let known = lines.iter().filter_map(|(name, value)| Some((name, value.as_ref()?.trim())));
     known.map(|(name, value)| format!("- {name}: {value}\n")).collect()

@@ -40,7 +40,8 @@ pub fn run(args: &Run, folder: &Path, page: &Path) -> Result<Vec<String>, Error>
         let file = fs::File::options().append(true).open(&path)?;
         csv::WriterBuilder::new().has_headers(false).from_writer(file)
     } else {
-        fs::write(folder.join("machine.md"), kernel::machine(equipment.netty_version()))?;
+        let machine = kernel::machine(equipment.netty_version(), rounds);
+        fs::write(folder.join("machine.md"), machine)?;
         csv::Writer::from_path(&path)?
     };
     let progress = &progress_bar(jobs.len() as u64);
