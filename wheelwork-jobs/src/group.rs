@@ -145,7 +145,8 @@ impl Group {
     }
 
     /// The job that runs when all members have ended. It has another id than `job`. It may be a member of
-    /// another group.
+    /// another group. If it is [unique for a period](NewJob::unique_for), give it a key: without one, its members are
+    /// compared too, so the last jobs of two groups are never the same.
     ///
     /// # Errors
     ///

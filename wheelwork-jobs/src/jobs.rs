@@ -459,11 +459,11 @@ impl<S: Store> Jobs<S> {
         self.0.node.call(move |store| async move { store.list(&filter).await }).await
     }
 
-    /// Counts the jobs of each kind. Reads all of them, so it takes long if they are many.
+    /// Counts the jobs of each kind. Reads all of them: for more than some millions, use [`glance`](Self::glance).
     ///
     /// # Errors
     ///
-    /// If the store fails.
+    /// If the store fails. PostgreSQL gives the count up after four fifths of the limit of a call: 8 s by default.
     pub async fn stats(&self) -> Result<Vec<KindStats>, StoreError> {
         let counted = self.0.node.call(|store| async move { store.glance(Most::ALL).await });
         Ok(counted.await?.kinds)

@@ -626,7 +626,7 @@ impl Filter {
 pub struct Peek {
     /// Of this kind only. It must be given for waiting jobs.
     pub kind: Option<String>,
-    /// `Waiting`: the earliest first. `Dead`: the latest due time first (`Redb`: those that died last first), and
+    /// `Waiting`: the earliest first. `Dead`: the latest due time first (`Redb`: those that were stored last first), and
     /// `Done`: those that were done last first, among the last [`MOST_READ`](Self::MOST_READ) of all kinds. Claimed
     /// jobs cannot be looked at in this way.
     pub state: State,
