@@ -55,7 +55,7 @@ pub struct IdleEvent {
 ///     if *pings == 2 {
 ///         return Answer::StopWatching; // no reply to two pings: close the connection
 ///     }
-///     *pings += 1; // send a ping
+///     *pings += 1; // have the connection's task send a ping
 ///     Answer::KeepWatching
 /// });
 /// let minute = Duration::from_secs(60);

@@ -103,7 +103,8 @@ pub struct ScaleError {
 
 impl<T: Send + 'static> IdleTimeouts<T> {
     /// Creates a manager that calls `on_idle` for each idle connection, on the executor of `timer`.
-    /// `on_idle` gets the value that was given to `watch`.
+    /// `on_idle` gets the value that was given to `watch`. It must not block, because without an executor it runs on the
+    /// worker, and delays all timeouts.
     ///
     /// One job reports the connections of one shard that are idle in a tick, up to about 2100. If
     /// there are more, there are more jobs. Each connection is checked once more right before its

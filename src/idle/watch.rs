@@ -141,9 +141,10 @@ impl Watch {
         self.0.block.record_write(self.0.number, now);
     }
 
-    /// Suspends the watching until the guard is dropped: until then the connection is never idle. The end counts as a
-    /// touch. Use it while the server works on a request, or while an upload goes on elsewhere. Pauses nest. Takes no
-    /// lock.
+    /// Suspends the watching until the guard is dropped: until then no silence is reported, also not that of a waiting
+    /// write, so do not hold the guard while you send an answer. At the end all silences count anew; a write that waits
+    /// goes on waiting. Use it while the server works on a request, or while an upload goes on elsewhere. Pauses nest.
+    /// Takes no lock.
     ///
     /// The guard borrows the watch. Where it cannot, use [`begin_pause`](Self::begin_pause), or the
     /// [`Pauser`](super::Pauser) of a stream.
@@ -197,8 +198,8 @@ impl Watch {
         self.activity().pause();
     }
 
-    /// Ends one pause, and counts as a touch. Returns false if the connection was not paused. Takes no
-    /// lock.
+    /// Ends one pause. All silences count anew, and a write that waits goes on waiting. Returns false if the connection
+    /// was not paused. Takes no lock.
     pub fn end_pause(&self) -> bool {
         self.activity().resume(self.0.block.now())
     }

@@ -177,6 +177,9 @@ impl<T: Into<Arc<str>>> From<T> for Kind {
 /// After the n-th failure the delay is `first` times `2^(n - 1)`, at most `longest`. With `jitter` of 0.5,
 /// a random part of up to half of the delay is taken away, so that jobs which failed together do not come
 /// again together.
+///
+/// The default has 10 attempts, the first retry after 5 s, at most an hour between two, and a jitter of 0.5. So a job is
+/// dead after 20 to 45 minutes of failures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Retry {
     attempts: u32,
@@ -186,7 +189,6 @@ pub struct Retry {
 }
 
 impl Default for Retry {
-    /// 10 attempts, the first retry after 5 s, at most an hour between two, a jitter of 0.5.
     fn default() -> Self {
         let (first, longest) = (Duration::from_secs(5), Duration::from_secs(3600));
         Self { attempts: 10, first, longest, jitter: 0.5 }
