@@ -40,6 +40,7 @@ struct Waiting {
 
 /// Ends after [`Node::stopping`], when all requests that came before have their answers.
 pub(super) async fn run<S: Store>(node: Arc<Node<S>>, mut requests: mpsc::Receiver<Request>) {
+    let _ending = node.inserted.clone().drop_guard();
     let mut batch = Vec::new();
     let mut waiting = Waiting::default();
     loop {

@@ -103,6 +103,8 @@ pub(crate) struct Node<S: Store> {
     /// A run has ended, and the store knows it.
     settled: Notify,
     stopping: CancellationToken,
+    /// No request to store a job is left.
+    inserted: CancellationToken,
     /// The due jobs of each kind.
     queues: Vec<DueQueue>,
     /// Due jobs that the store is asked about first.
@@ -235,6 +237,7 @@ impl<S: Store> Node<S> {
             marks_over: Notify::new(),
             settled: Notify::new(),
             stopping: CancellationToken::new(),
+            inserted: CancellationToken::new(),
             queues,
             unsure,
             revocations: Revocations::default(),

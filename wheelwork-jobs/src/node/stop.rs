@@ -112,7 +112,12 @@ impl<S: Store> Node<S> {
         }
         let still_running = self.held().running();
         let end = end.max(host::now());
-        let mut me = match host::timeout_at(far_future(end, GRACE / 2), self.me.write()).await {
+        // The lock is fair: without the first wait, it would come after one insertion, with others in the queue.
+        let me = async {
+            self.inserted.cancelled().await;
+            self.me.write().await
+        };
+        let mut me = match host::timeout_at(far_future(end, GRACE / 2), me).await {
             Some(me) => me,
             None => {
                 // A call has the number, and may wait for a transaction of a handler that goes on. In a store of one

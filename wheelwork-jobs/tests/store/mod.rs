@@ -19,4 +19,5 @@ mod proxy;
 mod revoke;
 mod room;
 mod standby;
+mod stop;
 mod unmark;
