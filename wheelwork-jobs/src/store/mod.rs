@@ -396,7 +396,8 @@ pub(crate) enum Insertion {
     Existing(JobId),
     /// Another job has its key.
     KeyTaken,
-    /// An open transaction holds its key or its id. Nothing was done: try again later.
+    /// An open transaction holds its key or its id, or what it was refused for has just ended. Nothing was done: try
+    /// again later.
     Busy,
     /// The store cannot hold it. Nothing was done.
     Refused(StoreError),
@@ -409,13 +410,6 @@ impl Insertion {
             Self::Stored(inserted) => Some(*inserted),
             _ => None,
         }
-    }
-
-    /// Neither this one is stored nor one that has its mark: another job has its key. If it has no key, the period of
-    /// another one has just ended.
-    #[cfg(feature = "postgres")]
-    fn not_stored(job: &NewJob) -> Self {
-        if job.key.is_some() { Self::KeyTaken } else { Self::Busy }
     }
 }
 

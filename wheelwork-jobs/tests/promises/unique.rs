@@ -233,6 +233,24 @@ async fn a_unique_job_whose_key_somebody_else_stores_is_stored_or_refused() {
     }
 }
 
+/// The mark lapses after the job was refused for it, and before it is read whose it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_free_key_is_not_refused_when_the_period_ends_meanwhile() {
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    let jobs = Jobs::open(Postgres::new(&url).unwrap()).await.unwrap();
+    let job = || far("n", 1).key("k").unique_for(ms(500));
+    jobs.schedule(job()).await.unwrap();
+    assert!(jobs.cancel_by_key("k").await.unwrap());
+    let slow = "
+        CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql
+            AS 'BEGIN PERFORM pg_sleep(0.6); RETURN NULL; END';
+        CREATE TRIGGER slow AFTER INSERT ON wheelwork_unique FOR EACH STATEMENT EXECUTE FUNCTION slow()";
+    connect(&url).await.batch_execute(slow).await.unwrap();
+    let again = job();
+    assert_eq!(jobs.schedule(again.clone()).await.unwrap(), again.id());
+}
+
 /// One statement stores them.
 async fn unique_jobs_with_one_key_in_one_call_leave_one(store: impl Shared) {
     let jobs = Jobs::open(store).await.unwrap();

@@ -55,6 +55,7 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         sql::MARKED => (&[Uuids, Texts, Texts, Texts], &[Uuid, Uuid]),
         sql::UNMARK => (&[Int], &[Bool]),
         sql::STORED => (&[Uuids], &[Uuid, Bool]),
+        sql::TAKEN => (&[Uuids, Texts], &[Uuid, Text]),
         sql::CLAIM => {
             (&[Int, Int, Texts, Ints], &[Uuid, Int, Text, Time, Text, Int, Int, Int, Text])
         }
@@ -165,6 +166,7 @@ impl<'a> Statement<'a> {
                 let stored = p.uuids(1).into_iter().filter_map(stored);
                 Ok(stored.map(|(id, dead)| vec![Cell::Uuid(id), Cell::Bool(dead)]).collect())
             }
+            sql::TAKEN => Ok(self.taken(&p.uuids(1), &p.maybe_texts(2))),
             sql::CLAIM => self.claim(p).await,
             sql::KNOW_KIND => self.know_kind(&p.text(1)).await,
             sql::CLAIM_LIMITED => self.claim_limited(p).await,
@@ -594,6 +596,15 @@ impl<'a> Statement<'a> {
             Some(vec![Cell::Uuid(ids[n]), Cell::Uuid(row.job)])
         });
         marked.collect()
+    }
+
+    fn taken(&self, ids: &[u128], keys: &[Option<String>]) -> Rows {
+        let state = self.state();
+        let rows = state.jobs_for(self.tx);
+        let by_id = rows.iter().filter(|(id, _)| ids.contains(id));
+        let by_key = rows.iter().filter(|(_, row)| row.key.is_some() && keys.contains(&row.key));
+        let cells = |row: &JobRow| Cell::of(row.key.clone(), Cell::Text);
+        by_id.chain(by_key).map(|(id, row)| vec![Cell::Uuid(*id), cells(row)]).collect()
     }
 
     fn unmark(&self, most: i64) -> Done<Rows> {

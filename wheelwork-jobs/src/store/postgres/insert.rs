@@ -121,17 +121,22 @@ async fn insert(
         rows.iter().map(rows::inserted).collect::<Result<_, _>>()?;
     // A job that comes twice in one call is stored once, and the second is stored already.
     let mut known: HashSet<Uuid> = stored.keys().copied().collect();
-    let refused: Vec<Uuid> = ids.iter().filter(|id| !stored.contains_key(id)).copied().collect();
-    if !refused.is_empty() {
-        for row in &call.read(sql::STORED, &[&refused]).await.map_err(StoreError::not_undone)? {
-            known.insert(get(row, 0)?);
-        }
-    }
+    let refused = ids.iter().copied().zip(keys.iter().copied());
+    let (refused, refused_keys): (Vec<Uuid>, Vec<Option<&str>>) =
+        refused.filter(|(id, _)| !stored.contains_key(id)).unzip();
     let mut marked: HashMap<Uuid, Uuid> = HashMap::new();
     if is_unique && !refused.is_empty() {
         let marks = call.read(sql::MARKED, &[&ids, &kinds, &keys, &payloads]).await;
         for row in &marks.map_err(StoreError::not_undone)? {
             marked.insert(get(row, 0)?, get(row, 1)?);
+        }
+    }
+    let mut taken: HashSet<Option<String>> = HashSet::new();
+    if !refused.is_empty() {
+        let rows = call.read(sql::TAKEN, &[&refused, &refused_keys]).await;
+        for row in &rows.map_err(StoreError::not_undone)? {
+            known.insert(get(row, 0)?);
+            taken.insert(get(row, 1)?);
         }
     }
     let answer = |insert: &&Insert| {
@@ -140,7 +145,9 @@ async fn insert(
             (Some(inserted), _) => Insertion::Stored(inserted),
             _ if known.contains(&id) => Insertion::AlreadyStored,
             (None, Some(existing)) => Insertion::Existing(JobId::from_u128(existing.as_u128())),
-            (None, None) => Insertion::not_stored(&insert.job),
+            _ if insert.job.key.is_some() && taken.contains(&insert.job.key) => Insertion::KeyTaken,
+            // What it was refused for has ended meanwhile.
+            (None, None) => Insertion::Busy,
         }
     };
     Ok(jobs.iter().map(answer).collect())

@@ -751,6 +751,12 @@ RETURNING
 /// Those of the jobs $1 that are stored, and whether they are dead.
 pub(crate) const STORED: &str = "SELECT id, dead FROM wheelwork_jobs WHERE id = ANY ($1::uuid[])";
 
+/// The stored jobs that have one of the ids $1 or of the keys $2.
+pub(crate) const TAKEN: &str = "
+SELECT id, key FROM wheelwork_jobs WHERE id = ANY ($1::uuid[])
+UNION ALL
+SELECT id, key FROM wheelwork_jobs WHERE key = ANY ($2::text[])";
+
 /// The job $1.
 pub(crate) const GET: &str = "
 SELECT id, kind, key, due, payload, attempts, dead, owner IS NOT NULL, error, priority::bigint

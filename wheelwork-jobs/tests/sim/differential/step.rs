@@ -59,7 +59,7 @@ macro_rules! named {
 }
 
 /// What nodes run. Those that change something come more often.
-const OF_NODES: [(&str, &str, u32); 32] = [
+const OF_NODES: [(&str, &str, u32); 33] = [
     named!(NEXT_NODE 6),
     named!(PROLONG 1),
     named!(END_NODE 1),
@@ -76,6 +76,7 @@ const OF_NODES: [(&str, &str, u32); 32] = [
     named!(MARKED 1),
     named!(UNMARK 2),
     named!(STORED 1),
+    named!(TAKEN 1),
     named!(CLAIM 9),
     named!(KNOW_KIND 4),
     named!(CLAIM_LIMITED 9),
@@ -187,6 +188,11 @@ impl Generator {
             sql::INSERT | sql::INSERT_UNIQUE => self.insert(text == sql::INSERT_UNIQUE),
             sql::ENDED => vec![Transactions],
             sql::STORED => vec![List(self.ids(4))],
+            sql::TAKEN => {
+                let ids = self.ids(4);
+                let keys = self.list(&ids, Self::key);
+                vec![List(ids), keys]
+            }
             sql::MARKED => {
                 let ids = self.ids(4);
                 let (kinds, keys) = (self.list(&ids, Self::kind), self.list(&ids, Self::key));
