@@ -146,7 +146,7 @@ async fn insert(
             _ if known.contains(&id) => Insertion::AlreadyStored,
             (None, Some(existing)) => Insertion::Existing(JobId::from_u128(existing.as_u128())),
             _ if insert.job.key.is_some() && taken.contains(&insert.job.key) => Insertion::KeyTaken,
-            // What it was refused for has ended meanwhile.
+            // The job or the mark that refused it has ended meanwhile.
             (None, None) => Insertion::Busy,
         }
     };
