@@ -112,6 +112,7 @@
 //!    - On the worker, panics of an executor, a callback, a [`Clock`](time::Clock) or a logger are caught too.
 //!    - If the clock panics after a run, while the next delay is computed, the timeout is cancelled.
 //!    - If the worker dies anyway, the timer is stopped.
+//!    - With `panic = "abort"` in your profile, nothing can be caught: a panic of a task ends the process.
 //!    - A job that the executor refuses is not lost: [`OnRefusal`](executor::OnRefusal) decides what happens to it.
 //! 6. **The worker hardly wakes up while nothing is due**, and not at all while nothing is pending.
 //!    - Ticks in which nothing is due cost nothing.

@@ -40,6 +40,12 @@
 //! - [`Serve`] is a server that is set up; [`Server`] is a handle to one that runs.
 //! - [`Cut`] is the report of what a [`Limit`] has ended.
 //! - [`Listener`] is where connections come from.
+//!
+//! # Features
+//!
+//! - `rustls`: the listener `Tls`, with a limited handshake
+//! - `metrics`: connections, accepts and cuts in the `metrics` facade
+//! - `tracing`: an event of the `tracing` facade for each cut
 #![forbid(unsafe_code)]
 #![warn(missing_docs, missing_debug_implementations, unreachable_pub)]
 

@@ -45,7 +45,7 @@ impl Rate {
 /// | [`response`](Self::response) | 60 s | while a write waits and the client takes no byte | reset |
 /// | [`response_rate`](Self::response_rate) | 500 bytes/s over 60 s | while a write waits | reset |
 /// | [`idle`](Self::idle) | 75 s | while no request is in flight | soft close |
-/// | [`age`](Self::age) | 1 h, unlimited grace | from accept | soft close |
+/// | [`age`](Self::age) | 1 h plus up to 6 min at random, unlimited grace | from accept | soft close |
 /// | [`ping`](Self::ping) | each 60 s, answered in 20 s | HTTP/2: while nothing is read and nothing taken | close |
 /// | [`control_frames`](Self::control_frames) | 100 in a second | HTTP/2: on top of those that requests and bodies account for | GOAWAY, close |
 /// | [`tunnel`](Self::tunnel) | 5 min | after an upgrade, while no byte flows | close |

@@ -41,6 +41,15 @@
 //! - [`Jobs`] schedules jobs and changes them. With handlers, it is a node that runs them.
 //! - [`NewJob`] is a job to schedule, [`Job`] what a handler gets, [`StoredJob`] what is in the store.
 //! - [`Kind`] sets how the jobs of one handler are run, and [`Retry`] what happens after a failure.
+//!
+//! # Features
+//!
+//! - `redb` (default) and `postgres`: the stores
+//! - `cron`: periodic jobs, by cron expressions in time zones
+//! - `tls`: encrypted connections to PostgreSQL
+//! - `sqlx` and `diesel-async`: jobs in the transactions of these clients
+//! - `tracing`: a span of the `tracing` facade for each run
+//! - `cli`: the program `wheelwork-jobs`
 #![forbid(unsafe_code)]
 #![warn(missing_docs, missing_debug_implementations, unreachable_pub)]
 
