@@ -190,6 +190,11 @@ impl Held {
         self.jobs.len()
     }
 
+    /// Those that take room: all but those that it lets go.
+    pub(super) fn in_room(&self) -> usize {
+        self.kinds.iter().map(|count| count.held).sum()
+    }
+
     pub(super) fn running(&self) -> usize {
         self.kinds.iter().map(|count| count.running).sum()
     }
@@ -314,15 +319,14 @@ impl<S: Store> Node<S> {
             let (claim, due, bytes) = (job.claim, job.due, job.payload.len());
             let Some(&kind) = self.kind_numbers.get(&job.kind) else { continue };
             self.counts.count_of(&job.kind, |counts| counts.claimed += 1);
-            // Whoever stops gives them back.
-            if held.dropped.contains_key(&claim) || self.stopping.is_cancelled() {
+            if held.dropped.contains_key(&claim) {
                 continue;
             }
             let (state, job) = (State::Waiting(None), Some(job));
             let job = HeldJob { kind, due, state, job, bytes, confirmed: false };
             held.jobs.insert(claim, job);
             held.kinds[kind].add(bytes);
-            if held.kinds[kind].paused {
+            if held.kinds[kind].paused || self.stopping.is_cancelled() {
                 self.let_go(&mut held, claim); // the call was under way
             } else {
                 self.arm(&mut held, claim);
@@ -538,11 +542,13 @@ impl<S: Store> Node<S> {
         (self.me.try_read().ok().and_then(|me| *me), self.held().claims())
     }
 
-    /// Drops what has not begun. Returns how many that were.
-    pub(super) fn drop_unstarted(&self) -> usize {
+    /// Lets go what has not begun, the earliest first. Returns how many that were.
+    pub(super) fn let_go_unstarted(&self) -> usize {
         let mut held = self.held();
-        let unstarted: Vec<_> = held.unstarted().map(|(_, claim)| claim).collect();
-        unstarted.iter().filter(|claim| held.drop_unstarted(**claim)).count()
+        let mut unstarted: Vec<_> = held.unstarted().collect();
+        unstarted.sort_unstable();
+        unstarted.iter().for_each(|(_, claim)| self.let_go(&mut held, *claim));
+        unstarted.len()
     }
 
     /// What is due before the beat after the next one and has not begun, the earliest last.

@@ -1,5 +1,6 @@
 //! The end of a node: because it is told to stop, or because a part of it has died.
 
+use super::held::Held;
 use super::{Node, lock};
 use crate::error::StopError;
 use crate::handler::text_of;
@@ -7,7 +8,7 @@ use crate::host::{self, JoinError, JoinHandle, JoinSet};
 use crate::store::{Store, StoreError};
 use crate::time::far_future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// How long the store has for the last call, beyond the limit of a stop.
@@ -103,13 +104,10 @@ impl<S: Store> Node<S> {
         let end = far_future(host::now(), limit);
         self.stopping.cancel();
         let _ = self.timer.stop_async().await; // an error only in a forked child, which has no runtime
-        let given_back = self.drop_unstarted();
-        while self.held().len() > 0 {
-            let settled = host::timeout_at(end, self.settled.notified());
-            if settled.await.is_none() {
-                break;
-            }
-        }
+        let given_back = self.let_go_unstarted();
+        self.wait_for_ends(end, Held::in_room).await;
+        // What the store has not taken back by then is freed by the last call.
+        self.wait_for_ends(end.min(far_future(host::now(), GRACE)), Held::len).await;
         let still_running = self.held().running();
         let end = end.max(host::now());
         // The lock is fair: without the first wait, it would come after one insertion, with others in the queue.
@@ -132,6 +130,15 @@ impl<S: Store> Node<S> {
             left.ok_or_else(|| StoreError::new("leave the nodes", "no answer in time"))??;
         }
         Ok(Stopped { given_back, still_running })
+    }
+
+    /// Waits until the store knows how these jobs have ended.
+    async fn wait_for_ends(&self, limit: Instant, left: fn(&Held) -> usize) {
+        while left(&self.held()) > 0 {
+            if host::timeout_at(limit, self.settled.notified()).await.is_none() {
+                return;
+            }
+        }
     }
 
     /// Notes why the node has died. The first cause counts.

@@ -65,7 +65,8 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
             &[Uuid, Int, Text, Time, Text, Int, Int, Int, Text, Text, Int, Time, Time],
         ),
         sql::START => (&[Int, Uuids, Ints], &[Uuid, Int, Int]),
-        sql::DONE | sql::LET_GO => (&[Uuids, Ints], &[Uuid, Int]),
+        sql::DONE => (&[Uuids, Ints], &[Uuid, Int]),
+        sql::LET_GO => (&[Uuids, Ints], &[Uuid, Int, Text]),
         sql::PAUSE | sql::RESUME => (&[Text], &[Text]),
         sql::FAILED => (&[Uuids, Ints, Ints, Texts, Times], &[Uuid, Int]),
         sql::OWNERS => (&[Uuids, Ints], &[Uuid, Int, Int]),
@@ -848,8 +849,10 @@ impl<'a> Statement<'a> {
         for (id, row) in &mine {
             let claims = (row.claims - 1).max(0);
             self.set(*id, JobRow { owner: None, claims, ..row.clone() });
+            self.look();
         }
-        Ok(mine.iter().map(claim_of).collect())
+        let told = |claim| [claim_of(claim), vec![Cell::Text(String::new())]].concat();
+        Ok(mine.iter().map(told).collect())
     }
 
     async fn repeat_in(&self, p: &Parameters) -> Done<Rows> {

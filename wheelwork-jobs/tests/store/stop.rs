@@ -1,12 +1,18 @@
 //! A stop while the store is slow.
 
-use crate::common::Shared;
+use crate::common::{Shared, until};
 use crate::on_every_store;
 use crate::tests::flaky::Hindered;
+use std::future::pending;
 use std::time::Duration;
-use wheelwork_jobs::{Condition, Jobs, NewJob, ScheduleError};
+use wheelwork_jobs::{Condition, Job, Jobs, NewJob, ScheduleError};
 
-on_every_store! { a_stop_stores_what_waits_for_the_store }
+on_every_store! {
+    a_stop_stores_what_waits_for_the_store
+    a_stop_gives_to_others_at_once_what_is_just_being_claimed
+}
+
+const HOUR: Duration = Duration::from_secs(3_600);
 
 /// More than one insertion takes.
 const MANY: usize = 2_500;
@@ -15,7 +21,7 @@ async fn a_stop_stores_what_waits_for_the_store(store: impl Shared) {
     let hindered = Hindered::new(store, 0);
     let hindrance = hindered.hindrance.clone();
     let jobs = Jobs::open(hindered).await.unwrap();
-    let far = |n| NewJob::new("n", &n).unwrap().due(Duration::from_secs(3_600));
+    let far = |n| NewJob::new("n", &n).unwrap().due(HOUR);
     let caller = jobs.clone();
     let calls = tokio::spawn(async move { caller.schedule_all((0..MANY).map(far)).await });
     hindrance.come.acquire().await.unwrap().forget();
@@ -32,4 +38,29 @@ async fn a_stop_stores_what_waits_for_the_store(store: impl Shared) {
         assert!(matches!(result, Ok(_) | Err(ScheduleError::Stopped { .. })), "{result:?}");
     }
     stop.await.unwrap().unwrap();
+}
+
+/// A handler runs for longer than the test.
+async fn a_stop_gives_to_others_at_once_what_is_just_being_claimed(store: impl Shared) {
+    let hindered = Hindered::new(store.clone(), 1);
+    let hindrance = hindered.hindrance.clone();
+    let stays = |_: Job<u32, _>| pending::<Result<(), String>>();
+    let first = Jobs::builder(hindered).liveness(HOUR).window(HOUR).handle("n", stays);
+    let first = first.open().await.unwrap();
+    let new = || NewJob::new("n", &0).unwrap();
+    first.schedule(new()).await.unwrap();
+    until("it runs", || first.metrics().running == 1).await;
+    let inserting = first.clone();
+    let call = tokio::spawn(async move { inserting.schedule(new()).await });
+    hindrance.come.acquire_many(2).await.unwrap().forget();
+    let fine = |_: Job<u32, _>| async { Ok::<_, String>(()) };
+    let second = Jobs::builder(store).liveness(HOUR).window(HOUR).handle("n", fine);
+    let second = second.open().await.unwrap();
+    let stopping = first.clone();
+    let stop = tokio::spawn(async move { stopping.stop(HOUR).await });
+    until("it stops", || first.health().condition == Condition::Stopped).await;
+    hindrance.gate.add_permits(1);
+    call.await.unwrap().unwrap();
+    until("the other has run it", || second.metrics().done == 1).await;
+    assert!(first.metrics().running == 1 && !stop.is_finished());
 }

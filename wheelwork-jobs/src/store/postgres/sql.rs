@@ -523,13 +523,14 @@ WHERE job.id = mine.id AND job.id = ANY (ARRAY (SELECT mine.id FROM mine))
 RETURNING job.id, job.epoch"
 );
 
-/// Frees jobs that have not begun: ids $1, epochs $2. The claim does not count.
+/// Frees jobs that have not begun, and tells the nodes: ids $1, epochs $2. The claim does not count.
 pub(crate) const LET_GO: &str = concat!(
     claimed!("$1::uuid[], $2::bigint[]", "id, epoch", "held.owner IS NOT NULL"),
     "
 UPDATE wheelwork_jobs AS job SET owner = NULL, claims = greatest(claims - 1, 0)
 WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
-RETURNING job.id, job.epoch"
+RETURNING
+    job.id, job.epoch, pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid, 'look')::text"
 );
 
 /// Counts the beginning of a run of each of the claims ($2, $3) that the node $1 has. Passes over rows that

@@ -697,7 +697,7 @@ impl<'w, 't> Writing<'w, 't> {
 
     /// Ends a run. False if its claim does not hold.
     fn finish(&mut self, End { claim, outcome }: End) -> Result<bool, ::redb::Error> {
-        let Self { tables, claims, now, .. } = self;
+        let Self { tables, claims, shared, now } = self;
         if !claims.release(claim) {
             return Ok(false);
         }
@@ -728,6 +728,7 @@ impl<'w, 't> Writing<'w, 't> {
             }
             Outcome::LetGo => {
                 claims.freed(&row.kind, row.due, claim.id);
+                shared.tell(Notice::Look);
                 return Ok(true);
             }
             Outcome::Wait { members, .. } => {
