@@ -229,23 +229,6 @@ impl Held {
             .filter(move |(_, job)| unstarted(job))
             .map(|(claim, job)| (job.due, *claim))
     }
-
-    /// False if it has begun, or is not held. A handler that runs is told to end.
-    fn drop_unstarted(&mut self, claim: Claim) -> bool {
-        match self.jobs.get_mut(&claim).map(|job| &mut job.state) {
-            Some(State::Waiting(_) | State::Due) => {}
-            Some(State::Running { cancellation, dropped }) => {
-                *dropped = true;
-                cancellation.cancel();
-                return false;
-            }
-            Some(State::Ended | State::LetGo) | None => return false,
-        }
-        if let Some(HeldJob { state: State::Waiting(Some(timeout)), .. }) = self.remove(claim) {
-            timeout.cancel();
-        }
-        true
-    }
 }
 
 impl<S: Store> Node<S> {
@@ -522,18 +505,33 @@ impl<S: Store> Node<S> {
         room_again
     }
 
-    /// Drops a job whose claim does not hold any more. False if it has begun, or is not held.
+    /// Drops a job whose claim does not hold any more. False if it has begun, or is not held. A handler that runs is
+    /// told to end.
     pub(crate) fn drop_claim(&self, claim: Claim) -> bool {
         let mut held = self.held();
-        if !held.claiming.is_empty() && !held.jobs.contains_key(&claim) {
-            let last_call = held.last_call;
-            held.dropped.insert(claim, last_call);
-        }
-        let kind = held.jobs.get(&claim).map(|job| job.kind);
-        if kind.is_some_and(|kind| self.handlers[kind].kind.is_limited()) {
+        let Some(job) = held.jobs.get_mut(&claim) else {
+            if !held.claiming.is_empty() {
+                let last_call = held.last_call;
+                held.dropped.insert(claim, last_call);
+            }
+            return false;
+        };
+        if self.handlers[job.kind].kind.is_limited() {
             self.look.notify_one(); // another one can begin
         }
-        held.drop_unstarted(claim)
+        match &mut job.state {
+            State::Waiting(_) | State::Due => {}
+            State::Running { cancellation, dropped } => {
+                *dropped = true;
+                cancellation.cancel();
+                return false;
+            }
+            State::Ended | State::LetGo => return false,
+        }
+        if let Some(HeldJob { state: State::Waiting(Some(timeout)), .. }) = held.remove(claim) {
+            timeout.cancel();
+        }
+        true
     }
 
     /// The number of the node, unless it changes just now, and what it holds.
