@@ -12,11 +12,9 @@ use crate::periodic::Repetition;
 use crate::store::{Claim, Claimed, End, Outcome, Store};
 use crate::time::{Timestamp, far_future};
 use crate::trace::{RunSpan, tell};
-use std::cmp::Reverse;
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 /// The most characters that are stored of an error's text.
@@ -24,31 +22,6 @@ const LONGEST_ERROR: usize = 2_000;
 
 const NOT_COMMITTED: &str = "the handler returned Ok after complete_in, but no transaction with that was committed: \
      expected a commit before the return";
-
-/// The due jobs of one kind, the most urgent first, and of these the earliest: jobs that are taken over late do
-/// not wait behind others.
-#[derive(Default)]
-pub(super) struct DueQueue {
-    jobs: Mutex<BTreeSet<(Reverse<u8>, Timestamp, Claim)>>,
-    more: Notify,
-}
-
-impl DueQueue {
-    pub(super) fn push(&self, priority: u8, due: Timestamp, claim: Claim) {
-        super::lock(&self.jobs).insert((Reverse(priority), due, claim));
-        self.more.notify_one();
-    }
-
-    async fn pop(&self) -> Claim {
-        loop {
-            let first = super::lock(&self.jobs).pop_first();
-            if let Some((.., claim)) = first {
-                return claim;
-            }
-            self.more.notified().await;
-        }
-    }
-}
 
 /// Runs on the user's runtime until the node has stopped, and spawns the handlers there.
 pub(super) async fn run<S: Store>(node: Arc<Node<S>>, kind: usize) {
@@ -58,7 +31,7 @@ pub(super) async fn run<S: Store>(node: Arc<Node<S>>, kind: usize) {
         let claim = tokio::select! {
             biased;
             () = node.stopping.cancelled() => return,
-            claim = node.queues[kind].pop() => claim,
+            claim = node.next_due(kind) => claim,
         };
         let begin = node.begin(claim);
         if matches!(begin, Begin::No) {

@@ -38,6 +38,9 @@ const GIVES_WAY: Duration = Duration::from_millis(100);
 /// How often it is looked whether claims have their answers.
 const ANSWERING: Duration = Duration::from_millis(2);
 
+/// The place of a job that is due.
+type Turn = (Reverse<u8>, Timestamp, Claim);
+
 /// The jobs that a node has claimed.
 #[derive(Default)]
 pub(super) struct Held {
@@ -66,6 +69,9 @@ struct Count {
     reserved: usize,
     /// Those that are in the wheel.
     waiting: BTreeSet<(Timestamp, Claim)>,
+    /// Those that are due, the most urgent first, and of these the earliest: jobs that are taken over late do not wait
+    /// behind others.
+    due: BTreeSet<Turn>,
     /// Whether jobs were left in the store for want of room.
     left_some: bool,
     /// Whether a claim found no room while others had reserved some.
@@ -116,9 +122,11 @@ impl Count {
         self.held > kind.room() || (self.bytes > kind.most_held_bytes && self.held > 1)
     }
 
-    fn remove(&mut self, bytes: usize) {
+    fn remove(&mut self, claim: Claim, job: &HeldJob) {
+        self.waiting.remove(&(job.due, claim));
+        self.due.remove(&job.turn(claim));
         self.held -= 1;
-        self.bytes -= bytes;
+        self.bytes -= job.bytes;
     }
 }
 
@@ -155,6 +163,12 @@ struct HeldJob {
     bytes: usize,
     /// The store was asked whether it may begin.
     confirmed: bool,
+}
+
+impl HeldJob {
+    fn turn(&self, claim: Claim) -> Turn {
+        (Reverse(self.job.as_ref().map_or(0, |job| job.priority)), self.due, claim)
+    }
 }
 
 enum State {
@@ -213,10 +227,8 @@ impl Held {
 
     fn remove(&mut self, claim: Claim) -> Option<HeldJob> {
         let job = self.jobs.remove(&claim)?;
-        let count = &mut self.kinds[job.kind];
-        count.waiting.remove(&(job.due, claim));
         if !matches!(job.state, State::LetGo) {
-            count.remove(job.bytes);
+            self.kinds[job.kind].remove(claim, &job);
         }
         Some(job)
     }
@@ -359,10 +371,8 @@ impl<S: Store> Node<S> {
                 return;
             }
         }
+        held.kinds[job.kind].remove(claim, job);
         job.job = None;
-        let count = &mut held.kinds[job.kind];
-        count.waiting.remove(&(job.due, claim));
-        count.remove(job.bytes);
         let (kind, end) = (job.kind, End { claim, outcome: Outcome::LetGo });
         // The queue is open: the node has the other end until it has stopped.
         let _ = self.ends.send(Ended { kind, end, attempt: Attempt::Known });
@@ -372,14 +382,14 @@ impl<S: Store> Node<S> {
     fn arm(self: &Arc<Self>, held: &mut Held, claim: Claim) {
         let Held { jobs, kinds, .. } = held;
         let Some(job) = jobs.get_mut(&claim) else { return };
-        let waiting = &mut kinds[job.kind].waiting;
+        let Count { waiting, due, .. } = &mut kinds[job.kind];
         let now = host::now();
         let clock = *self.clock();
         if clock.least(now) >= job.due {
             waiting.remove(&(job.due, claim));
             job.state = State::Due;
-            let priority = job.job.as_ref().map_or(0, |job| job.priority);
-            self.queues[job.kind].push(priority, job.due, claim);
+            due.insert(job.turn(claim));
+            self.more_due[job.kind].notify_one();
             return;
         }
         // The clock may be read again before, so the first aim is the likely instant.
@@ -413,6 +423,17 @@ impl<S: Store> Node<S> {
                 timeout.cancel();
                 self.arm(&mut held, claim);
             }
+        }
+    }
+
+    /// Waits for the next job of a kind that is due.
+    pub(super) async fn next_due(&self, kind: usize) -> Claim {
+        loop {
+            let first = self.held().kinds[kind].due.pop_first();
+            if let Some((.., claim)) = first {
+                return claim;
+            }
+            self.more_due[kind].notified().await;
         }
     }
 
@@ -538,6 +559,12 @@ impl<S: Store> Node<S> {
     #[cfg(simulated)]
     pub(crate) fn holds(&self) -> (Option<crate::store::NodeId>, Vec<Claim>) {
         (self.me.try_read().ok().and_then(|me| *me), self.held().claims())
+    }
+
+    /// How many jobs of a kind are due and have no place to run.
+    #[cfg(all(test, feature = "postgres", feature = "redb"))]
+    pub(crate) fn queued(&self, kind: usize) -> usize {
+        self.held().kinds[kind].due.len()
     }
 
     /// Lets go what has not begun, the earliest first. Returns how many that were.

@@ -39,7 +39,6 @@ mod work;
 pub use self::stop::Stopped;
 
 use self::confirm::Unsure;
-use self::dispatch::DueQueue;
 use self::finish::Ended;
 use self::held::Held;
 use self::insert::Request;
@@ -105,8 +104,8 @@ pub(crate) struct Node<S: Store> {
     stopping: CancellationToken,
     /// No request to store a job is left.
     inserted: CancellationToken,
-    /// The due jobs of each kind.
-    queues: Vec<DueQueue>,
+    /// A job of the kind has become due.
+    more_due: Vec<Notify>,
     /// Due jobs that the store is asked about first.
     unsure: mpsc::UnboundedSender<Unsure>,
     revocations: Revocations,
@@ -209,7 +208,7 @@ impl<S: Store> Node<S> {
         let timer = host::timer(settings.tick)?;
         let kinds: Vec<_> = settings.handlers.iter().map(|h| h.kind.name.clone()).collect();
         let counts = Counts::new(&kinds);
-        let queues = kinds.iter().map(|_| DueQueue::default()).collect();
+        let more_due = kinds.iter().map(|_| Notify::new()).collect();
         let (ends, ended) = mpsc::unbounded_channel();
         let (unsure, asked) = mpsc::unbounded_channel();
         let node = Arc::new(Self {
@@ -238,7 +237,7 @@ impl<S: Store> Node<S> {
             settled: Notify::new(),
             stopping: CancellationToken::new(),
             inserted: CancellationToken::new(),
-            queues,
+            more_due,
             unsure,
             revocations: Revocations::default(),
             fault: Mutex::new(None),

@@ -10,6 +10,7 @@ use wheelwork_jobs::{Job, Jobs, Kind, NewJob};
 on_every_store! {
     a_due_job_takes_the_place_that_an_insertion_has_not_used
     a_due_job_takes_the_place_of_a_later_one_after_an_error
+    a_due_job_that_is_dropped_leaves_the_queue
 }
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -58,4 +59,25 @@ async fn a_due_job_takes_the_place_of_a_later_one_after_an_error<S: Shared>(stor
     let other = Jobs::builder(store).window(3 * HOUR).open().await.unwrap();
     other.schedule(job("n")).await.unwrap();
     until("the job is done", || node.metrics().done == 1).await;
+}
+
+/// The only place to run is taken for ever.
+async fn a_due_job_that_is_dropped_leaves_the_queue<S: Shared>(store: S) {
+    let stays = |_: Job<u32, _>| pending::<Result<(), String>>();
+    let builder = Jobs::builder(store).handle(Kind::new("n").concurrency(1), stays);
+    let node = builder.open().await.unwrap();
+    let new = || job("n").priority(3);
+    node.schedule(new()).await.unwrap();
+    until("it runs", || node.metrics().running == 1).await;
+    let cancelled = node.schedule(new()).await.unwrap();
+    let moved = node.schedule(new()).await.unwrap();
+    node.schedule(new()).await.unwrap();
+    let queued = || node.0.node.queued(0);
+    until("all are due", || queued() == 3).await;
+    assert!(node.cancel(cancelled).await.unwrap());
+    assert_eq!(queued(), 2);
+    assert!(node.reschedule(moved, 100 * HOUR).await.unwrap());
+    assert_eq!(queued(), 1);
+    assert!(node.pause("n").await.unwrap());
+    until("the last is let go", || queued() == 0).await;
 }
