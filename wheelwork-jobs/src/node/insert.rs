@@ -54,15 +54,9 @@ pub(super) async fn run<S: Store>(node: Arc<Node<S>>, mut requests: mpsc::Receiv
                     return node.stopping.cancelled().await;
                 }
                 let now = host::now();
-                let mut left = std::mem::take(&mut batch).into_iter().peekable();
-                while left.peek().is_some() {
-                    let mut bytes = 0;
-                    let part = std::iter::from_fn(|| {
-                        let request = left.next_if(|_| bytes <= BYTES)?;
-                        bytes += request.job.payload.len();
-                        Some((request, now))
-                    });
-                    let part = part.collect();
+                let mut left: Vec<_> = batch.drain(..).map(|request| (request, now)).collect();
+                while !left.is_empty() {
+                    let part = left.drain(..fit(&left)).collect();
                     waiting.add(store(&node, part, true).await);
                 }
             }
@@ -80,8 +74,7 @@ impl Waiting {
 
     async fn try_again<S: Store>(&mut self, node: &Arc<Node<S>>) {
         let begun = host::now();
-        let some = self.requests.len().min(BATCH);
-        let requests = self.requests.drain(..some).collect();
+        let requests = self.requests.drain(..fit(&self.requests)).collect();
         // Without a claim: whoever ends this node need not wait for their keys.
         for (request, since) in store(node, requests, false).await {
             if host::elapsed(since) >= PATIENCE {
@@ -104,6 +97,17 @@ impl Request {
         let job = Box::new(self.job);
         let _ = self.answer.send(Err(ScheduleError::Store { job, source: StoreError::busy() }));
     }
+}
+
+/// How many of these go in one call.
+fn fit(requests: &[(Request, Instant)]) -> usize {
+    let mut bytes = 0;
+    let fits = |(request, _): &&(Request, Instant)| {
+        let fits = bytes <= BYTES;
+        bytes += request.job.payload.len();
+        fits
+    };
+    requests.iter().take(BATCH).take_while(fits).count()
 }
 
 /// Stores jobs, and answers. Returns those whose key is held.

@@ -1,7 +1,8 @@
 //! Stores that are around another one: one whose calls fail at random, before they have done anything or after
 //! they have done all of it, one that tells nothing, one that panics, and one that hinders calls as its test says.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedSender;
@@ -185,12 +186,17 @@ pub struct Hindrance {
     pub gate: Semaphore,
     /// Claims that fail.
     pub failures: Semaphore,
+    /// Whether all keys are held.
+    pub busy: AtomicBool,
+    /// How many bytes of payload each insertion had.
+    pub sizes: Mutex<Vec<usize>>,
 }
 
 impl<S> Hindered<S> {
     pub fn new(store: S, gate: usize) -> Self {
         let [come, gate, failures] = [0, gate, 0].map(Semaphore::new);
-        Self { store, hindrance: Arc::new(Hindrance { come, gate, failures }) }
+        let (busy, sizes) = (AtomicBool::new(false), Mutex::default());
+        Self { store, hindrance: Arc::new(Hindrance { come, gate, failures, busy, sizes }) }
     }
 }
 
@@ -220,6 +226,11 @@ impl<S: Store> Calls for Hindered<S> {
         window: Duration,
         jobs: &[Insert],
     ) -> Result<Vec<Insertion>, StoreError> {
+        let size = jobs.iter().map(|insert| insert.job.payload.len()).sum();
+        self.hindrance.sizes.lock().unwrap().push(size);
+        if self.hindrance.busy.load(SeqCst) {
+            return Ok(jobs.iter().map(|_| Insertion::Busy).collect());
+        }
         let answer = self.store.insert(node, window, jobs).await;
         self.hindrance.come.add_permits(1);
         self.hindrance.gate.acquire().await.unwrap().forget();

@@ -1,7 +1,9 @@
 //! Rows and keys that somebody has locked, and values that the server refuses: they hinder nobody else.
 
 use crate::common::{self, connect, postgres, until, until_counted, until_one_waits};
+use crate::tests::flaky::Hindered;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use tokio_postgres::{Config, NoTls};
 use wheelwork_jobs::store::Calls;
@@ -55,6 +57,28 @@ async fn a_key_in_an_open_transaction_keeps_nobody_else_waiting() {
     waits.await.unwrap();
     until("the last is done", || jobs.metrics().done == 19).await;
     assert_eq!((jobs.metrics().lapsed, jobs.metrics().store_errors), (0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn large_jobs_that_wait_for_their_keys_are_not_tried_again_all_at_once() {
+    let (store, _folder) = common::redb();
+    let hindered = Hindered::new(store, 100);
+    let hindrance = hindered.hindrance.clone();
+    hindrance.busy.store(true, SeqCst);
+    let jobs = Jobs::open(hindered).await.unwrap();
+    let text = "x".repeat(200_000);
+    let large = |n: u32| NewJob::new("n", &text).unwrap().key(n.to_string());
+    let size = large(0).payload.len();
+    let all: Vec<_> = (0..50).map(large).collect();
+    let calls = tokio::spawn(async move { jobs.schedule_all(all).await });
+    let sizes = || hindrance.sizes.lock().unwrap().clone();
+    // On a slow machine, all may have waited for too long by then.
+    let again = || sizes().iter().sum::<usize>() >= 4 * 50 * size || calls.is_finished();
+    until("each is tried again", again).await;
+    hindrance.busy.store(false, SeqCst);
+    calls.await.unwrap();
+    let largest = sizes().into_iter().max().unwrap();
+    assert!(largest <= (4 << 20) + size, "{largest} bytes in one call");
 }
 
 /// The transaction is open for longer than the limit for one call.
