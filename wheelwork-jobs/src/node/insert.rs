@@ -38,8 +38,22 @@ struct Waiting {
     at: Option<Instant>,
 }
 
+/// The requests that come. Its drop answers those that are left: none of them is stored.
+struct Queue<S: Store>(mpsc::Receiver<Request>, Arc<Node<S>>);
+
+impl<S: Store> Drop for Queue<S> {
+    fn drop(&mut self) {
+        self.0.close();
+        while let Ok(Request { job, answer }) = self.0.try_recv() {
+            let _ = answer.send(Err(self.1.refused(job))); // the caller may have given up
+        }
+    }
+}
+
 /// Ends after [`Node::stopping`], when all requests that came before have their answers.
-pub(super) async fn run<S: Store>(node: Arc<Node<S>>, mut requests: mpsc::Receiver<Request>) {
+pub(super) async fn run<S: Store>(node: Arc<Node<S>>, requests: mpsc::Receiver<Request>) {
+    let mut queue = Queue(requests, node.clone());
+    let requests = &mut queue.0;
     let _ending = node.inserted.clone().drop_guard();
     let mut batch = Vec::new();
     let mut waiting = Waiting::default();

@@ -173,13 +173,7 @@ impl<S: Store> Link<S> {
         let (answer, answered) = oneshot::channel();
         match self.requests.send(Request { job, answer }).await {
             Ok(()) => Ok(answered),
-            Err(refused) => {
-                let job = Box::new(refused.0.job);
-                Err(match self.node.fault() {
-                    Some(reason) => ScheduleError::Died { job, reason },
-                    None => ScheduleError::Stopped { job },
-                })
-            }
+            Err(refused) => Err(self.node.refused(refused.0.job)),
         }
     }
 
@@ -323,6 +317,15 @@ impl<S: Store> Node<S> {
     pub(crate) async fn ended(&self) -> Option<String> {
         self.ended.cancelled().await;
         self.fault()
+    }
+
+    /// The error of a job that comes too late.
+    fn refused(&self, job: NewJob) -> ScheduleError {
+        let job = Box::new(job);
+        match self.fault() {
+            Some(reason) => ScheduleError::Died { job, reason },
+            None => ScheduleError::Stopped { job },
+        }
     }
 
     fn fault(&self) -> Option<String> {

@@ -9,6 +9,7 @@ use wheelwork_jobs::{Condition, Job, Jobs, NewJob, ScheduleError};
 
 on_every_store! {
     a_stop_stores_what_waits_for_the_store
+    what_waits_at_the_limit_of_a_stop_is_refused
     a_stop_gives_to_others_at_once_what_is_just_being_claimed
 }
 
@@ -38,6 +39,28 @@ async fn a_stop_stores_what_waits_for_the_store(store: impl Shared) {
         assert!(matches!(result, Ok(_) | Err(ScheduleError::Stopped { .. })), "{result:?}");
     }
     stop.await.unwrap().unwrap();
+}
+
+async fn what_waits_at_the_limit_of_a_stop_is_refused(store: impl Shared) {
+    let hindered = Hindered::new(store, 0);
+    let hindrance = hindered.hindrance.clone();
+    let jobs = Jobs::open(hindered).await.unwrap();
+    let schedule = |n: u32| {
+        let jobs = jobs.clone();
+        tokio::spawn(async move { jobs.schedule(NewJob::new("n", &n).unwrap().due(HOUR)).await })
+    };
+    let under_way = schedule(0);
+    hindrance.come.acquire().await.unwrap().forget();
+    let queued = schedule(1);
+    tokio::time::sleep(Duration::from_millis(100)).await; // it comes into the queue
+    jobs.stop(Duration::ZERO).await.unwrap();
+    let unknown = under_way.await.unwrap().unwrap_err();
+    assert!(
+        matches!(&unknown, ScheduleError::Store { source, .. } if !source.is_undone()),
+        "{unknown}"
+    );
+    let refused = queued.await.unwrap().unwrap_err();
+    assert!(matches!(refused, ScheduleError::Stopped { .. }), "{refused}");
 }
 
 /// A handler runs for longer than the test.
