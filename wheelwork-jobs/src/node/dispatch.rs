@@ -273,6 +273,23 @@ impl<S: Store> Run<'_, S> {
 }
 
 impl<S: Store> Node<S> {
+    /// Whether the last job of a group has to wait. Also if the store does not answer, or the node stops.
+    async fn has_to_wait(&self, group: &Members) -> bool {
+        let ids = group.ids.clone();
+        let stored = tokio::select! {
+            biased;
+            stored = self.call(move |store| async move { store.stored(&ids).await }) => stored,
+            () = self.stopping.cancelled() => return true,
+        };
+        match stored {
+            Ok(stored) => stored.iter().any(|(_, dead)| !group.has_ended(Some(*dead))),
+            Err(error) => {
+                self.note_error(&error);
+                true
+            }
+        }
+    }
+
     /// An attempt has failed, unless its job was put off.
     pub(super) fn tell_failure(&self, kind: usize, id: JobId, attempt: u32, outcome: &Outcome) {
         let name = &*self.kinds[kind];

@@ -12,7 +12,6 @@
 //! - `finish`: tells the store what has ended; `progress`: tells how far runs are
 //! - `expiry`: forgets what is over
 //! - `revoke`: claims that were taken away by a cancel or a move
-//! - `members`: asks for the members of groups
 //! - `stop`: the end of the node
 //! - `backoff`: how long to wait after the store has failed
 //!
@@ -30,7 +29,6 @@ mod heartbeat;
 mod held;
 mod insert;
 mod limited;
-mod members;
 mod progress;
 mod revoke;
 mod stop;
