@@ -84,18 +84,14 @@ impl<S: Store> Node<S> {
     }
 
     fn set_clock(self: &Arc<Self>, reading: Reading) {
-        let step = self.clock().update(reading);
-        if self.store.stands_still() {
-            if step.is_some() {
-                self.rearm_all();
-            }
-        } else if let Some(step) = step {
+        let Some(step) = self.clock().update(reading) else { return };
+        if !self.store.stands_still() {
             match step {
                 Step::Forward(by) => log::warn!("the database's clock jumped forward by {by:?}"),
                 Step::Back(by) => log::warn!("the database's clock jumped back by {by:?}"),
             }
             self.counts.count(|all| all.clock_steps += 1);
-            self.rearm_all();
         }
+        self.rearm_all();
     }
 }

@@ -235,10 +235,9 @@ impl Held {
 
     /// Those that have not begun, by their due times.
     fn unstarted(&self) -> impl Iterator<Item = (Timestamp, Claim)> {
-        let unstarted = |job: &HeldJob| matches!(job.state, State::Waiting(_) | State::Due);
         self.jobs
             .iter()
-            .filter(move |(_, job)| unstarted(job))
+            .filter(|(_, job)| matches!(job.state, State::Waiting(_) | State::Due))
             .map(|(claim, job)| (job.due, *claim))
     }
 }
@@ -361,18 +360,13 @@ impl<S: Store> Node<S> {
     /// Tells the store that a job is free again, if it has not begun.
     fn let_go(&self, held: &mut Held, claim: Claim) {
         let Some(job) = held.jobs.get_mut(&claim) else { return };
-        match std::mem::replace(&mut job.state, State::LetGo) {
-            State::Waiting(timeout) => {
-                timeout.map(|timeout| timeout.cancel());
-            }
+        match &job.state {
+            State::Waiting(timeout) => _ = timeout.as_ref().map(|timeout| timeout.cancel()),
             State::Due => {}
-            begun => {
-                job.state = begun;
-                return;
-            }
+            _ => return,
         }
         held.kinds[job.kind].remove(claim, job);
-        job.job = None;
+        (job.state, job.job) = (State::LetGo, None);
         let (kind, end) = (job.kind, End { claim, outcome: Outcome::LetGo });
         // The queue is open: the node has the other end until it has stopped.
         let _ = self.ends.send(Ended { kind, end, attempt: Attempt::Known });
@@ -580,9 +574,8 @@ impl<S: Store> Node<S> {
     pub(super) fn due_soon(&self) -> Vec<Claim> {
         let two_beats = (self.liveness / 3).saturating_mul(2).saturating_add(MARGIN);
         let horizon = self.clock().least(host::now()).after(two_beats);
-        let held = self.held();
-        let mut soon: Vec<_> = held.unstarted().filter(|(due, _)| *due <= horizon).collect();
-        drop(held);
+        let is_soon = |(due, _): &(Timestamp, Claim)| *due <= horizon;
+        let mut soon: Vec<_> = self.held().unstarted().filter(is_soon).collect();
         soon.sort_unstable_by(|a, b| b.cmp(a));
         soon.into_iter().map(|(_, claim)| claim).collect()
     }

@@ -292,9 +292,7 @@ impl<S: Store> Node<S> {
     }
 
     pub(crate) fn metrics(&self) -> Metrics {
-        let held = self.held();
-        let holds = held.by_kind();
-        drop(held);
+        let holds = self.held().by_kind();
         self.counts.read(self.kinds.iter().zip(holds), self.fault().is_some())
     }
 
