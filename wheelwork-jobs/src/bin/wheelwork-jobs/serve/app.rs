@@ -41,22 +41,6 @@ pub(super) struct App<S: Store> {
     glance: Mutex<Option<(Instant, Arc<Glance>)>>,
 }
 
-/// What a form does with jobs.
-#[derive(Clone, Copy)]
-enum Change {
-    Retry,
-    Delete,
-}
-
-impl Change {
-    fn done(self) -> &'static str {
-        match self {
-            Self::Retry => "retried",
-            Self::Delete => "deleted",
-        }
-    }
-}
-
 impl<S: Store> App<S> {
     pub(super) fn new(jobs: Jobs<S>, guard: Guard) -> Self {
         Self { jobs, guard, glance: Mutex::default() }
@@ -108,8 +92,8 @@ impl<S: Store> App<S> {
                 let text = self.glance().await?.to_prometheus();
                 Ok((StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
             }
-            ("/retry", true) => self.change(Change::Retry, request).await,
-            ("/delete", true) => self.change(Change::Delete, request).await,
+            ("/retry", true) => self.change(true, request).await,
+            ("/delete", true) => self.change(false, request).await,
             ("/retry" | "/delete", false) => {
                 Ok(refuse(StatusCode::METHOD_NOT_ALLOWED, "expected POST"))
             }
@@ -160,9 +144,10 @@ impl<S: Store> App<S> {
         })
     }
 
+    /// Retries the jobs of a form, or deletes them.
     async fn change(
         &self,
-        change: Change,
+        retry: bool,
         request: Request<RequestBody>,
     ) -> Result<Answer, StoreError> {
         if !self.guard.allows_changes() {
@@ -180,14 +165,13 @@ impl<S: Store> App<S> {
         };
         let (mut done, mut refused): (Vec<JobId>, Vec<JobId>) = (Vec::new(), Vec::new());
         for id in ids {
-            let is_done = match change {
-                Change::Retry => self.jobs.revive(id).await?,
-                Change::Delete => self.jobs.cancel(id).await?,
-            };
+            let is_done =
+                if retry { self.jobs.revive(id).await? } else { self.jobs.cancel(id).await? };
             if is_done { &mut done } else { &mut refused }.push(id);
         }
         *self.glance.lock().await = None;
-        let title = format!("{} {}", jobs_of(done.len() as u64), change.done());
+        let what = if retry { "retried" } else { "deleted" };
+        let title = format!("{} {what}", jobs_of(done.len() as u64));
         note(&format!("{title}: {done:?}"));
         Ok(html(page::changed(&title, &refused, form.get("kind"))))
     }
