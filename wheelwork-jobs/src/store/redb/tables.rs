@@ -410,25 +410,6 @@ fn mark(job: &NewJob) -> (&str, bool, &str) {
     }
 }
 
-/// The first places of those that were added.
-struct First {
-    places: BTreeSet<(Timestamp, JobId)>,
-    most: usize,
-}
-
-impl First {
-    fn of(filter: &Filter) -> Self {
-        Self { places: BTreeSet::new(), most: filter.at_most() }
-    }
-
-    fn add(&mut self, due: Timestamp, id: JobId) {
-        self.places.insert((due, id));
-        if self.places.len() > self.most {
-            self.places.pop_last();
-        }
-    }
-}
-
 /// The tables in a snapshot.
 pub(super) struct View {
     pub(super) jobs: ReadOnlyTable<u128, Fields>,
@@ -522,7 +503,13 @@ impl View {
     /// The jobs that a filter selects, the earliest first. Reads no more than these of those that are not
     /// dead, and all that are dead.
     pub(super) fn list(&self, filter: &Filter) -> Result<Vec<(JobId, Row)>, Error> {
-        let mut first = First::of(filter);
+        let mut first = BTreeSet::new();
+        let mut add = |due, id| {
+            first.insert((due, id));
+            if first.len() > filter.at_most() {
+                first.pop_last();
+            }
+        };
         if filter.dead != Some(true) {
             let kinds = match &filter.kind {
                 Some(kind) => vec![kind.clone()],
@@ -536,7 +523,7 @@ impl View {
                     let (_, due, id) = place?.0.value();
                     let (due, id) = (Timestamp::from_micros(due), JobId::from_u128(id));
                     if filter.is_behind(due, id) {
-                        first.add(due, id);
+                        add(due, id);
                         left -= 1;
                     }
                     if left == 0 {
@@ -551,12 +538,12 @@ impl View {
                 let Some(row) = self.row(id)? else { continue };
                 let is_of_kind = filter.kind.as_ref().is_none_or(|kind| row.kind == *kind);
                 if is_of_kind && filter.is_behind(row.due, id) {
-                    first.add(row.due, id);
+                    add(row.due, id);
                 }
             }
         }
         let mut found = Vec::new();
-        for (_, id) in first.places {
+        for (_, id) in first {
             found.extend(self.row(id)?.map(|row| (id, row)));
         }
         Ok(found)
