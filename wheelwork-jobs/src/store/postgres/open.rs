@@ -47,12 +47,7 @@ struct OpenOne {
 impl Open {
     /// Remembers the number of the transaction of a job that is due within the window, if it is.
     pub(super) fn note(&self, number: Option<&str>) {
-        if let Some(Ok(number)) = number.map(str::parse) {
-            self.add(number);
-        }
-    }
-
-    fn add(&self, number: i64) {
+        let Some(Ok(number)) = number.map(str::parse) else { return };
         let since = host::now();
         let mut all = lock(&self.transactions);
         let known = all.iter().rev().take(BATCH).any(|open| open.number == number);
