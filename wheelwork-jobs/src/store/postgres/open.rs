@@ -57,13 +57,25 @@ impl Open {
         }
     }
 
-    /// Those to ask about now, or when that is.
-    fn due(&self) -> Result<Vec<i64>, Option<Instant>> {
-        let all = lock(&self.transactions);
-        let now = host::now();
-        let due = all.iter().filter(|open| open.ask_at <= now).take(BATCH);
-        let due: Vec<_> = due.map(|open| open.number).collect();
-        if due.is_empty() { Err(all.iter().map(|open| open.ask_at).min()) } else { Ok(due) }
+    /// Those to ask about, once there are any. A new one may be due before all that are known.
+    async fn due(&self) -> Vec<i64> {
+        loop {
+            let next = {
+                let all = lock(&self.transactions);
+                let now = host::now();
+                let due = all.iter().filter(|open| open.ask_at <= now).take(BATCH);
+                let due: Vec<_> = due.map(|open| open.number).collect();
+                if !due.is_empty() {
+                    return due;
+                }
+                all.iter().map(|open| open.ask_at).min()
+            };
+            tokio::select! {
+                biased;
+                () = self.more.notified() => {}
+                () = host::sleep_until(next.unwrap_or_else(host::now)), if next.is_some() => {}
+            }
+        }
     }
 
     fn asked(&self, asked: &[i64], ended: &[i64]) {
@@ -83,17 +95,7 @@ impl Inner {
     /// Tells the nodes of transactions that have committed, for as long as it is awaited.
     pub(super) async fn tell_of_commits(&self) {
         loop {
-            let due = match self.open.due() {
-                Ok(due) => due,
-                Err(Some(ask_at)) => {
-                    host::sleep_until(ask_at).await;
-                    continue;
-                }
-                Err(None) => {
-                    self.open.more.notified().await;
-                    continue;
-                }
-            };
+            let due = self.open.due().await;
             match self.ended(&due).await {
                 Ok(ended) => self.open.asked(&due, &ended),
                 // The server does not know them: it was set back.
@@ -114,5 +116,20 @@ impl Inner {
         let mut call = self.inserts.call("tell of jobs in transactions").await?;
         let rows = call.read(sql::ENDED, &[&transactions]).await?;
         rows.iter().map(|row| get(row, 0)).collect()
+    }
+}
+
+#[cfg(all(test, not(simulated)))] // the simulation has no clock outside of its world
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_new_transaction_does_not_wait_for_the_next_question_about_an_old_one() {
+        let open = Open::default();
+        let ask_at = host::now() + Duration::from_secs(3_600);
+        lock(&open.transactions).push(OpenOne { number: 1, since: host::now(), ask_at });
+        let both = async { tokio::join!(open.due(), async { open.note(Some("2")) }) };
+        let (due, ()) = host::timeout(Duration::from_secs(60), both).await.expect("a question");
+        assert_eq!(due, [2]);
     }
 }
