@@ -334,6 +334,9 @@ async fn an_occurrence_in_redb_that_was_committed_is_over() {
             job.complete_in(&transaction).await?;
             fails(number, false)?;
             transaction.commit().await?;
+            let again = store.begin_write().await?;
+            assert!(job.complete_in(&again).await.is_err(), "it was completed twice");
+            drop(again);
             fails(number, true)
         }
     };

@@ -281,7 +281,9 @@ impl Transact<Redb> for &RedbTransaction {
             let mut tables = Tables::open(self)?;
             match (next, kept) {
                 (Some(due), _) => {
-                    let Some(row) = tables.row(claim.id)? else { return Ok(false) };
+                    let moved = claims.moved(claim); // after a rollback, the row is where it was
+                    let row = tables.row(claim.id)?.filter(|row| moved != Some(row.due));
+                    let Some(row) = row else { return Ok(false) };
                     tables.replace(claim.id, &Row { due, attempts: 0, error: None, ..row })?;
                     // The nodes are told at the end of the run, which frees the claim.
                     claims.moves(claim, due);
