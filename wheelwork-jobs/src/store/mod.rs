@@ -72,7 +72,8 @@ pub(crate) trait Calls: Send + Sync + 'static {
     /// A call of the node `old` that is still under way claims nothing after this.
     fn join(&self, old: Option<NodeId>, keep: &[Claim], liveness: Duration) -> impl Answer<Joined>;
 
-    /// Ends a node. What it owned is free, and the others are told.
+    /// Ends a node. What it owned is free, and the others are told, even if it owned nothing: a job of a limited kind
+    /// may have ended when the node looked for no more.
     fn leave(&self, node: NodeId) -> impl Answer<()>;
 
     /// Prolongs the life of a node by `liveness` from now, and looks around. Finds each claim of the node that was

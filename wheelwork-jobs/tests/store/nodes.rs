@@ -4,7 +4,7 @@ use crate::common::{self, Shared, connect, postgres, until};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
-use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use wheelwork_jobs::store::Calls;
 use wheelwork_jobs::store::{Claim, End, Finished, Insert, Notice, Outcome, Store};
 use wheelwork_jobs::{Job, Jobs, JobsBuilder, NewJob, Postgres, State};
@@ -191,15 +191,32 @@ async fn three_nodes_share_the_jobs_and_run_each_once() {
     assert!(all.len() == 600 && all.values().all(|&count| count == 1));
 }
 
-#[tokio::test]
-async fn a_cancel_and_a_move_are_told_to_the_owner() {
-    let Some(store) = common::postgres() else { return };
-    store.prepare().await.unwrap();
+/// What a store tells from now on.
+async fn listen(store: &Postgres) -> UnboundedReceiver<Notice> {
     let (sender, mut notices) = unbounded_channel();
     let listener = store.clone();
     tokio::spawn(async move { listener.listen(sender).await });
     assert_eq!(notices.recv().await, Some(Notice::Listening));
+    notices
+}
 
+/// A job of a limited kind may have ended during its stop: then its place is free.
+#[tokio::test]
+async fn a_node_that_owns_nothing_tells_the_others_when_it_leaves() {
+    let Some(store) = common::postgres() else { return };
+    store.prepare().await.unwrap();
+    let mut notices = listen(&store).await;
+    let node = store.join(None, &[], ms(60_000)).await.unwrap().node;
+    store.leave(node).await.unwrap();
+    assert!(store.set_paused("n", true).await.unwrap());
+    assert_eq!(notices.recv().await, Some(Notice::Look));
+}
+
+#[tokio::test]
+async fn a_cancel_and_a_move_are_told_to_the_owner() {
+    let Some(store) = common::postgres() else { return };
+    store.prepare().await.unwrap();
+    let mut notices = listen(&store).await;
     let node = store.join(None, &[], ms(60_000)).await.unwrap().node;
     let claimed = [insert(1, ms(0)), insert(2, ms(0))];
     store.insert(Some(node), ms(60_000), &claimed).await.unwrap();

@@ -131,7 +131,9 @@ impl Inner {
         for &node in &line {
             call.query(sql::END_NODE, &[&node, &1_000_000_i64]).await?;
         }
-        self.free(&mut call, &line, Duration::MAX).await?;
+        if self.free(&mut call, &line, Duration::MAX).await? == 0 {
+            call.query(sql::TELL, &[]).await?; // places of a limited kind may be free
+        }
         lock(&self.moves.successors).remove(&node);
         Ok(())
     }
