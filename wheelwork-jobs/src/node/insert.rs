@@ -141,39 +141,35 @@ async fn store<S: Store>(
     let (jobs, _rooms) = node.choose(me.filter(|_| may_claim), jobs);
     let _claiming = node.claiming();
     // Never sent once more if it may have stored them: they may have run or been cancelled since, and leave no trace.
-    let results: Vec<Result<Insertion, Arc<StoreError>>> =
-        match node.store.insert(*me, node.window, &jobs).await {
-            Ok(stored) => {
-                node.hold(jobs.iter().zip(&stored).filter_map(claimed));
-                stored.into_iter().map(Ok).collect()
+    let insertions = match node.store.insert(*me, node.window, &jobs).await {
+        Ok(insertions) => {
+            node.hold(jobs.iter().zip(&insertions).filter_map(claimed));
+            if let Some(error) = insertions.iter().find_map(Insertion::unknown) {
+                node.note_error(error);
             }
-            Err(error) => {
-                node.note_error(&error);
-                if !error.is_undone() {
-                    node.rejoin(); // the jobs may be stored, and claimed for this node
-                }
-                let error = Arc::new(error);
-                jobs.iter().map(|_| Err(error.clone())).collect()
-            }
-        };
-    let mut busy = Vec::new();
-    for ((Insert { job, .. }, (answer, since)), result) in
-        jobs.into_iter().zip(answers).zip(results)
-    {
-        let kind = job.kind.clone();
-        let is_new = matches!(result, Ok(Insertion::Stored(_)));
-        let result = match result {
-            Ok(Insertion::Busy) => {
-                busy.push((Request { job, answer }, since));
-                continue;
-            }
-            Ok(insertion) => ScheduleError::of(insertion, job),
-            Err(error) => Err(failed(job, error)),
-        };
-        if is_new {
-            node.counts.count_of(&kind, |counts| counts.scheduled += 1);
+            insertions
         }
-        let _ = answer.send(result); // the caller may have given up
+        Err(error) => {
+            node.note_error(&error);
+            let error = Arc::new(error);
+            jobs.iter().map(|_| Insertion::Refused(StoreError::of_one(&error))).collect()
+        }
+    };
+    if insertions.iter().any(|insertion| insertion.unknown().is_some()) {
+        node.rejoin(); // these jobs may be stored, and claimed for this node
+    }
+    let mut busy = Vec::new();
+    for ((Insert { job, .. }, (answer, since)), insertion) in
+        jobs.into_iter().zip(answers).zip(insertions)
+    {
+        if matches!(insertion, Insertion::Busy) {
+            busy.push((Request { job, answer }, since));
+            continue;
+        }
+        if insertion.stored().is_some() {
+            node.counts.count_of(&job.kind, |counts| counts.scheduled += 1);
+        }
+        let _ = answer.send(ScheduleError::of(insertion, job)); // the caller may have given up
     }
     busy
 }
@@ -209,11 +205,4 @@ fn claimed((insert, insertion): (&Insert, &Insertion)) -> Option<Claimed> {
     let claim = Claim { id, epoch: claimed? };
     let key = key.map(String::into_boxed_str);
     Some(Claimed { claim, kind, key, due, payload, priority, attempts: 0, claims: 1 })
-}
-
-fn failed(job: NewJob, error: Arc<StoreError>) -> ScheduleError {
-    let undone = error.is_undone();
-    let source = StoreError::new("store a job", error);
-    let source = if undone { source.undone() } else { source };
-    ScheduleError::Store { job: Box::new(job), source }
 }

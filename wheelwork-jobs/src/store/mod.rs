@@ -297,6 +297,11 @@ impl StoreError {
         Self { action, source: source.into(), done: Done::Unknown }
     }
 
+    /// The error of one of the jobs whose common call has failed, as sure of what is done.
+    pub(crate) fn of_one(error: &Arc<Self>) -> Self {
+        Self { done: error.done, ..Self::new("store a job", error.clone()) }
+    }
+
     /// The same error, if the store is sure that it has done nothing.
     pub(crate) fn undone(self) -> Self {
         Self { done: Done::Nothing, ..self }
@@ -400,11 +405,19 @@ pub(crate) enum Insertion {
     /// An open transaction holds its key or its id, or what it was refused for has just ended. Nothing was done: try
     /// again later.
     Busy,
-    /// The store cannot hold it. Nothing was done.
+    /// The store has failed, or cannot hold it. The error says whether it may be stored, and claimed.
     Refused(StoreError),
 }
 
 impl Insertion {
+    /// The error, if nobody knows whether the job is stored.
+    pub(crate) fn unknown(&self) -> Option<&StoreError> {
+        match self {
+            Self::Refused(error) if !error.is_undone() => Some(error),
+            _ => None,
+        }
+    }
+
     /// The job, if it is stored now.
     pub(crate) fn stored(&self) -> Option<Inserted> {
         match self {

@@ -1,12 +1,12 @@
 //! Calls of the store that fail at any point, and whose answers get lost.
 
-use crate::common::{self, Shared, until};
+use crate::common::{self, Shared, connect, until, until_counted};
 use crate::tests::flaky::Flaky;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
-use wheelwork_jobs::store::Most;
-use wheelwork_jobs::{Job, JobId, Jobs, Kind, NewJob, Retry};
+use wheelwork_jobs::store::{Calls, Insert, Insertion, Most, Store};
+use wheelwork_jobs::{Job, JobId, Jobs, Kind, NewJob, Postgres, Retry, ScheduleError};
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -91,4 +91,55 @@ async fn postgres_loses_nothing_though_answers_get_lost() {
     let Some(store) = common::postgres() else { return };
     let twice = play(store, true).await;
     eprintln!("{twice} of 400 ran more than once"); // a node can lapse while its answers are lost
+}
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// A statement that stores a job with a key ends its connection. Jobs without one go in a statement before.
+const CUT: &str = "
+    CREATE FUNCTION cut() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN new; END $$;
+    CREATE TRIGGER cut BEFORE INSERT ON wheelwork_jobs
+        FOR EACH ROW WHEN (new.key IS NOT NULL) EXECUTE FUNCTION cut()";
+
+fn with_key_and_without() -> [NewJob; 2] {
+    let job = |n: u32| NewJob::new("n", &n).unwrap().due(HOUR);
+    [job(1).key("k"), job(2)]
+}
+
+#[tokio::test]
+async fn what_was_stored_before_the_connection_was_lost_is_known() {
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    let (store, client) = (Postgres::new(&url).unwrap(), connect(&url).await);
+    store.prepare().await.unwrap();
+    client.batch_execute(CUT).await.unwrap();
+    let node = store.join(None, &[], HOUR).await.unwrap().node;
+    let jobs = with_key_and_without().map(|job| Insert { job, claim: true });
+    let answers = store.insert(Some(node), 2 * HOUR, &jobs).await.unwrap();
+    let [Insertion::Refused(lost), Insertion::Stored(stored)] = &*answers else {
+        panic!("{answers:?}");
+    };
+    assert!(lost.is_lost() && !lost.is_undone() && stored.claimed.is_some());
+}
+
+#[tokio::test]
+async fn a_node_whose_connection_was_lost_while_it_stored_jobs_takes_a_new_number() {
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    let handle = |_: Job<u32, Postgres>| async { Ok::<_, String>(()) };
+    let builder = Jobs::builder(Postgres::new(&url).unwrap()).window(2 * HOUR);
+    let jobs = builder.handle("n", handle).open().await.unwrap();
+    let client = connect(&url).await;
+    client.batch_execute(CUT).await.unwrap();
+    let nodes = client.query_one("SELECT id FROM wheelwork_nodes", &[]).await.unwrap();
+    let first: i64 = nodes.get(0);
+    let results = jobs.schedule_all(with_key_and_without()).await;
+    let [Err(ScheduleError::Store { source, .. }), Ok(_)] = &*results else {
+        panic!("{results:?}");
+    };
+    assert!(source.is_lost() && !source.is_undone());
+    let moved = format!("SELECT count(*) FROM wheelwork_jobs WHERE owner <> {first}");
+    until_counted(&client, &moved).await;
+    assert_eq!((jobs.metrics().held, jobs.metrics().scheduled), (1, 1));
 }

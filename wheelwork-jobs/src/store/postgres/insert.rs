@@ -8,6 +8,7 @@ use crate::host;
 use crate::job::{JobId, NewJob};
 use crate::store::{Insert, Inserted, Insertion, Result, StoreError};
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio_postgres::error::SqlState;
 use uuid::Uuid;
@@ -48,8 +49,14 @@ impl Inner {
                 }
                 // Not tried in halves if a part may be stored and claimed: nobody would know.
                 Err(error) if is_of_connection(&error) || !error.is_undone() => {
-                    let is_first = answers.iter().all(Option::is_none);
-                    return Err(if is_first { error } else { error.not_undone() });
+                    if answers.iter().all(Option::is_none) {
+                        return Err(error);
+                    }
+                    let error = Arc::new(error);
+                    for answer in answers.iter_mut().filter(|answer| answer.is_none()) {
+                        *answer = Some(Insertion::Refused(StoreError::of_one(&error)));
+                    }
+                    break;
                 }
                 Err(error) => {
                     let (overtaken, in_time) =
