@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio_postgres::{Client, Config, NoTls};
 use wheelwork_jobs::store::Calls;
-use wheelwork_jobs::store::{Claim, Store};
-use wheelwork_jobs::{Job, JobId, Jobs, Postgres};
+use wheelwork_jobs::store::{Claim, Insert, Store};
+use wheelwork_jobs::{Job, JobId, Jobs, NewJob, Peek, Postgres, Redb, State};
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -134,4 +134,19 @@ async fn claims_are_looked_up_by_their_ids() {
     }
     let new = store.join(Some(node), &claims, ms(60_000)).await.unwrap();
     assert_eq!(new.kept.len(), claims.len());
+}
+
+#[tokio::test]
+async fn a_free_job_behind_all_that_are_claimed_is_seen() {
+    let store = Redb::in_memory().unwrap();
+    store.prepare().await.unwrap();
+    let node = store.join(None, &[], HOUR).await.unwrap().node;
+    let new = |due| NewJob::new("n", &0).unwrap().due(due);
+    let claimed = (0..Peek::MOST_READ).map(|_| Insert { job: new(ms(0)), claim: true });
+    let free = Insert { job: new(HOUR), claim: false };
+    let jobs: Vec<_> = claimed.chain([free.clone()]).collect();
+    store.insert(Some(node), ms(0), &jobs).await.unwrap();
+    let peek = Peek { kind: Some("n".into()), state: State::Waiting, skip: 0, most: 10 };
+    let seen = store.peek(&peek).await.unwrap();
+    assert_eq!(seen.iter().map(|job| job.id).collect::<Vec<_>>(), [free.job.id()]);
 }

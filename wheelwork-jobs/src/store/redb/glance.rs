@@ -110,7 +110,10 @@ impl View {
             State::Waiting => {
                 let kind = peek.kind.as_deref().unwrap_or_default();
                 let first = self.due.range((kind, 0, 0)..=(kind, u64::MAX, u128::MAX))?;
-                select(peek, first.map(|place| Ok(place?.0.value().2)), read)
+                // All of the first that it would read may be claimed: nodes claim those that are due first.
+                let is_claimed = |id: &u128| shared.claims().is_claimed(JobId::from_u128(*id));
+                let is_free = |id: &Result<_, _>| !id.as_ref().is_ok_and(is_claimed);
+                select(peek, first.map(|place| Ok(place?.0.value().2)).filter(is_free), read)
             }
             State::Claimed => Ok(Vec::new()),
         }
