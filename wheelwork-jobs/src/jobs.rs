@@ -265,8 +265,8 @@ impl<S: Store> Jobs<S> {
         let Some(Cancelled { kind, removed }) = self.0.node.call(cancelling).await? else {
             return Ok(false);
         };
-        self.0.node.counts.count_of(&kind, |counts| counts.cancelled += 1);
         self.0.node.settle(id, removed).await?;
+        self.0.node.counts.count_of(&kind, |counts| counts.cancelled += 1);
         Ok(true)
     }
 

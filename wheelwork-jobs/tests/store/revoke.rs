@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 use tokio::runtime::{self, Runtime};
 use wheelwork_jobs::store::Calls;
-use wheelwork_jobs::store::Insert;
+use wheelwork_jobs::store::{Claim, Insert};
 use wheelwork_jobs::{Job, JobId, Jobs, NewJob, Postgres, Store};
 
 const fn ms(n: u64) -> Duration {
@@ -164,7 +164,29 @@ async fn waits_until_a_silent_owner_is_dead(revoke: impl AsyncFnOnce(Jobs<Postgr
     assert!(!store.beat(silent, HOUR, &[]).await.unwrap().alive);
 }
 
+/// The owner may still begin the job, and so the call has not returned.
+async fn a_cancel_that_waits_for_the_owner_does_not_count(store: impl Shared) {
+    store.prepare().await.unwrap();
+    let owner = store.join(None, &[], HOUR).await.unwrap().node;
+    let job = NewJob::new("n", &()).unwrap();
+    let insert = Insert { job: job.clone(), claim: true };
+    let stored = store.insert(Some(owner), HOUR, &[insert]).await.unwrap();
+    let claim = Claim { id: job.id(), epoch: stored[0].stored().unwrap().claimed.unwrap() };
+    let client = Jobs::open(store.clone()).await.unwrap();
+    let caller = client.clone();
+    let cancel = tokio::spawn(async move { caller.cancel(claim.id).await });
+    while store.get(claim.id).await.unwrap().is_some() {
+        tokio::time::sleep(ms(1)).await;
+    }
+    tokio::time::sleep(ms(50)).await;
+    assert_eq!(client.metrics().cancelled, 0);
+    store.acknowledge(owner, &[claim]).await.unwrap();
+    assert!(cancel.await.unwrap().unwrap());
+    assert_eq!(client.metrics().cancelled, 1);
+}
+
 on_every_store! {
+    a_cancel_that_waits_for_the_owner_does_not_count
     nothing_begins_after_its_cancel
     a_handler_that_waits_for_a_thread_is_not_called_after_a_cancel
     a_handler_that_waits_for_a_thread_is_not_called_after_its_node_has_left
