@@ -47,7 +47,7 @@ impl Jobs<Redb> {
     /// # Errors
     ///
     /// If the store has no clock for tests, or a due job has not ended within a minute of real time: it may have
-    /// no handler.
+    /// no handler, or its kind a [rate](crate::Kind::rate) that lets it wait.
     pub async fn advance(&self, time: Duration) -> Result<(), StoreError> {
         self.0.node.call(move |store| async move { advance(store, time).await }).await
     }
@@ -80,7 +80,7 @@ async fn next_due(store: &Redb) -> Result<Option<Timestamp>, StoreError> {
         if host::elapsed(since) > PATIENCE {
             let (kind, id) = (first.kind, first.id);
             let stuck = format!(
-                "job {id} of the kind {kind:?} does not end: expected a handler, and that it is not paused"
+                "job {id} of the kind {kind:?} does not end: expected a handler, no rate, and that it is not paused"
             );
             return Err(StoreError::new("move the clock", stuck));
         }
