@@ -4,51 +4,11 @@
 //! here, up to `MOST`. The rest share one: whoever makes a kind of each customer's name must not fill the
 //! memory, or the server of the metrics.
 
-use super::histogram::Histogram;
+use super::KindMetrics;
 use std::sync::Arc;
 
 /// At most so many kinds have counts of their own.
 const MOST: usize = 1_000;
-
-/// What a [`Jobs`](crate::Jobs) has done with the jobs of one kind since it was opened, and what it holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct KindMetrics {
-    /// The kind, or [`OTHERS`](Self::OTHERS).
-    pub kind: Arc<str>,
-    /// Jobs that it has stored, without those in transactions of yours.
-    pub scheduled: u64,
-    /// Jobs that it has claimed.
-    pub claimed: u64,
-    /// Jobs whose handler was called.
-    pub fired: u64,
-    /// Jobs that were done.
-    pub done: u64,
-    /// Runs that ended with an error or a panic, or were longer than their limit.
-    pub failed: u64,
-    /// Failures after which a job runs again.
-    pub retried: u64,
-    /// Runs whose handler has put the job off.
-    pub snoozed: u64,
-    /// Failures after which a job was dead.
-    pub buried: u64,
-    /// Jobs that it has cancelled: its calls that have returned true.
-    pub cancelled: u64,
-    /// Failures after which a periodic job gave up its occurrence.
-    pub given_up: u64,
-    /// Occurrences of periodic jobs that were too late to run.
-    pub skipped: u64,
-    /// Runs whose claim did not hold any more at their end.
-    pub lost: u64,
-    /// Jobs that it holds now, in its wheel or running.
-    pub held: u64,
-    /// Handlers that run now.
-    pub running: u64,
-    /// How late handlers were called.
-    pub late_by: Histogram,
-    /// How long runs took.
-    pub took: Histogram,
-}
 
 impl KindMetrics {
     /// The name of all kinds together that have no counts of their own, because 1,000 others have.

@@ -9,7 +9,6 @@ mod kinds;
 mod text;
 
 pub use self::histogram::Histogram;
-pub use self::kinds::KindMetrics;
 pub(crate) use self::text::{escape, head};
 
 use self::kinds::Kinds;
@@ -17,54 +16,87 @@ use crate::lock::lock;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What this `Jobs` has done since it was opened, and what it holds.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct Metrics {
+/// A metric by kind: its name, and what it says.
+type ByKind = (&'static str, &'static str, fn(&KindMetrics) -> u64);
+
+/// Makes both structures: each count stands once, with what it is here and for Prometheus.
+macro_rules! counts {
+    ($($(#[$says:meta])+ $count:ident: $metric:literal, $help:literal;)+) => {
+        /// What this `Jobs` has done since it was opened, and what it holds.
+        #[derive(Clone, Debug, Default)]
+        #[non_exhaustive]
+        pub struct Metrics {
+            $($(#[$says])+ pub $count: u64,)+
+            /// Jobs that it has freed because their node had died.
+            pub taken_over: u64,
+            /// Times at which the others had taken this node for dead.
+            pub lapsed: u64,
+            /// Times at which the database's clock jumped.
+            pub clock_steps: u64,
+            /// Calls of the store that failed.
+            pub store_errors: u64,
+            /// Whether it has died, as [`Jobs::health`](crate::Jobs::health) says.
+            pub died: bool,
+            /// How late handlers were called.
+            pub late_by: LateBy,
+            /// The same by kind, by name.
+            pub kinds: Vec<KindMetrics>,
+        }
+
+        /// What a [`Jobs`](crate::Jobs) has done with the jobs of one kind since it was opened, and what it holds.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct KindMetrics {
+            /// The kind, or [`OTHERS`](Self::OTHERS).
+            pub kind: Arc<str>,
+            $($(#[$says])+ pub $count: u64,)+
+            /// How late handlers were called.
+            pub late_by: Histogram,
+            /// How long runs took.
+            pub took: Histogram,
+        }
+
+        impl Metrics {
+            fn add(&mut self, kind: &KindMetrics) {
+                $(self.$count += kind.$count;)+
+            }
+        }
+
+        const BY_KIND: &[ByKind] = &[$(($metric, $help, |kind| kind.$count)),+];
+    };
+}
+
+counts! {
     /// Jobs that it has stored, without those in transactions of yours.
-    pub scheduled: u64,
+    scheduled: "scheduled_total", "Jobs stored, without those in transactions of users.";
     /// Jobs that it has claimed.
-    pub claimed: u64,
+    claimed: "claimed_total", "Jobs claimed.";
     /// Jobs whose handler was called.
-    pub fired: u64,
+    fired: "fired_total", "Jobs whose handler was called.";
     /// Jobs that were done.
-    pub done: u64,
+    done: "done_total", "Jobs done.";
     /// Runs that ended with an error or a panic, or were longer than their limit.
-    pub failed: u64,
+    failed: "failed_total", "Runs that failed.";
     /// Failures after which a job runs again.
-    pub retried: u64,
+    retried: "retried_total", "Failures after which a job runs again.";
     /// Runs whose handler has put the job off.
-    pub snoozed: u64,
+    snoozed: "snoozed_total", "Runs that have put their job off.";
     /// Failures after which a job was dead.
-    pub buried: u64,
-    /// Jobs that it has cancelled: its calls that have returned true.
-    pub cancelled: u64,
+    buried: "buried_total", "Failures after which a job was dead.";
     /// Failures after which a periodic job gave up its occurrence.
-    pub given_up: u64,
+    given_up: "given_up_total", "Occurrences of periodic jobs that were given up.";
     /// Occurrences of periodic jobs that were too late to run.
-    pub skipped: u64,
+    skipped: "skipped_total", "Occurrences of periodic jobs too late to run.";
+    /// Jobs that it has cancelled: its calls that have returned true.
+    cancelled: "cancelled_total", "Jobs cancelled by this process.";
     /// Runs whose claim did not hold any more at their end: cancelled, rescheduled or taken over meanwhile. A run whose
-    /// end was stored counts here too, and not as done, if the answer of the store was late or did not arrive: the node then
-    /// tells the end again, when the claim is over.
-    pub lost: u64,
-    /// Jobs that it has freed because their node had died.
-    pub taken_over: u64,
-    /// Times at which the others had taken this node for dead.
-    pub lapsed: u64,
-    /// Times at which the database's clock jumped.
-    pub clock_steps: u64,
-    /// Calls of the store that failed.
-    pub store_errors: u64,
-    /// Whether it has died, as [`Jobs::health`](crate::Jobs::health) says.
-    pub died: bool,
+    /// end was stored counts here too, and not as done, if the answer of the store was late or did not arrive: the node
+    /// then tells the end again, when the claim is over.
+    lost: "lost_total", "Runs whose claim did not hold at their end.";
     /// Jobs that it holds now, in its wheel or running.
-    pub held: u64,
+    held: "held", "Jobs held, waiting or running.";
     /// Handlers that run now.
-    pub running: u64,
-    /// How late handlers were called.
-    pub late_by: LateBy,
-    /// The same by kind, by name.
-    pub kinds: Vec<KindMetrics>,
+    running: "running", "Handlers that run.";
 }
 
 /// How late handlers were called: from the due time to the call, by the database's clock.
@@ -156,20 +188,7 @@ impl Counts {
         let kinds = kinds.0;
         let mut all = Metrics { died, ..lock(&self.all).clone() };
         for kind in &kinds {
-            all.scheduled += kind.scheduled;
-            all.claimed += kind.claimed;
-            all.fired += kind.fired;
-            all.done += kind.done;
-            all.failed += kind.failed;
-            all.retried += kind.retried;
-            all.snoozed += kind.snoozed;
-            all.buried += kind.buried;
-            all.cancelled += kind.cancelled;
-            all.given_up += kind.given_up;
-            all.skipped += kind.skipped;
-            all.lost += kind.lost;
-            all.held += kind.held;
-            all.running += kind.running;
+            all.add(kind);
         }
         Metrics { kinds, ..all }
     }

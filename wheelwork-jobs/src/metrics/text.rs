@@ -1,29 +1,7 @@
 //! Metrics in the text format of Prometheus.
 
-use super::{Histogram, KindMetrics, Metrics};
+use super::{BY_KIND, Histogram, KindMetrics, Metrics};
 use std::fmt::{self, Write};
-
-/// A metric by kind: its name, and what it says.
-type ByKind = (&'static str, &'static str, fn(&KindMetrics) -> u64);
-
-const BY_KIND: [ByKind; 14] = [
-    ("scheduled_total", "Jobs stored, without those in transactions of users.", |kind| {
-        kind.scheduled
-    }),
-    ("claimed_total", "Jobs claimed.", |kind| kind.claimed),
-    ("fired_total", "Jobs whose handler was called.", |kind| kind.fired),
-    ("done_total", "Jobs done.", |kind| kind.done),
-    ("failed_total", "Runs that failed.", |kind| kind.failed),
-    ("retried_total", "Failures after which a job runs again.", |kind| kind.retried),
-    ("snoozed_total", "Runs that have put their job off.", |kind| kind.snoozed),
-    ("buried_total", "Failures after which a job was dead.", |kind| kind.buried),
-    ("given_up_total", "Occurrences of periodic jobs that were given up.", |kind| kind.given_up),
-    ("skipped_total", "Occurrences of periodic jobs too late to run.", |kind| kind.skipped),
-    ("cancelled_total", "Jobs cancelled by this process.", |kind| kind.cancelled),
-    ("lost_total", "Runs whose claim did not hold at their end.", |kind| kind.lost),
-    ("held", "Jobs held, waiting or running.", |kind| kind.held),
-    ("running", "Handlers that run.", |kind| kind.running),
-];
 
 type Times = (&'static str, &'static str, fn(&KindMetrics) -> &Histogram);
 
