@@ -9,7 +9,7 @@ use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
 use wheelwork::task::{Next, Run, TimerTask};
 use wheelwork::time::{Clock, Follower, Pace};
 use wheelwork::timer::Builder;
-use wheelwork::{HashedWheelTimer, ManualClock, Period};
+use wheelwork::{HashedWheelTimer, ManualClock, Period, Timeout};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -551,6 +551,74 @@ fn returns(what: &str, moves: impl FnOnce() + Send + 'static) {
     // Only against a test that hangs.
     let returned = returned.recv_timeout(Duration::from_secs(60));
     assert!(returned.is_ok(), "{what} does not return, or has panicked");
+}
+
+/// A task that goes on, and moves the clock when it is told that it is cancelled.
+struct MovesAtItsEnd(ManualClock);
+
+impl TimerTask for MovesAtItsEnd {
+    fn run(self, _run: &Run<'_>) -> Next<Self> {
+        Next::after(self, TICK)
+    }
+
+    fn cancelled(self, _timeout: &Timeout) {
+        self.0.advance(TICK);
+    }
+}
+
+/// A cancel comes while the job of the second run waits. The job is withdrawn, or dropped.
+#[test]
+fn rule_09_a_job_that_does_not_run_may_advance() {
+    for (name, end) in [("run", Job::run as fn(Job)), ("drop", drop as fn(Job))] {
+        let (sender, jobs) = mpsc::channel();
+        let executor = move |job| sender.send(job).map_err(|back| back.0);
+        let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(executor));
+        let timeout = timer.new_timeout(MovesAtItsEnd(clock.clone()), TICK).unwrap();
+        clock.advance_in_one_jump(TICK);
+        jobs.recv().unwrap().run();
+        clock.advance_in_one_jump(TICK);
+        let job = jobs.recv().unwrap();
+        assert!(timeout.cancel(), "it has gone on before");
+        returns(name, move || end(job));
+        assert_eq!((timer.metrics().panicked, clock.elapsed()), (0, TICK * 3));
+    }
+}
+
+/// The executor drops the job, on the worker.
+#[test]
+fn rule_09_a_job_that_the_executor_drops_may_advance() {
+    let drops = |job: Job| {
+        drop(job);
+        Ok(())
+    };
+    let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(drops));
+    timer.new_timeout(MovesAtItsEnd(clock.clone()), TICK).unwrap();
+    let moved = clock.clone();
+    returns("advance", move || moved.advance(TICK));
+    assert_eq!((timer.metrics().panicked, clock.elapsed()), (0, TICK * 2));
+}
+
+/// A job waits for the worker on which a task runs. If the task waited for the job, both would wait for ever.
+#[test]
+fn rule_09_a_task_and_a_job_of_another_timer_may_advance_together() {
+    let (inline, clock) = manual();
+    let pooled = HashedWheelTimer::builder().clock(clock.clone()).executor(pool()).build().unwrap();
+    let (begins, has_begun) = mpsc::channel();
+    let [own, of_job, moved] = [(); 3].map(|()| clock.clone());
+    let job = move || {
+        begins.send(()).unwrap();
+        of_job.advance(TICK);
+    };
+    let task = move || {
+        has_begun.recv().unwrap();
+        own.advance(TICK);
+        assert!(!own.advance_when_idle(), "in a task");
+    };
+    pooled.new_timeout(job, TICK).unwrap();
+    inline.new_timeout(task, TICK).unwrap();
+    returns("advance", move || moved.advance(TICK));
+    let panics = [&inline, &pooled].map(|timer| timer.metrics().panicked);
+    assert_eq!((panics, clock.elapsed()), ([0, 0], TICK * 3));
 }
 
 /// Moves a clock on by one of the ways that look for what is due next. False if nothing is.

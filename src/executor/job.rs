@@ -43,12 +43,14 @@ impl Job {
     /// timeout that is periodic or has gone on before.
     pub fn run(mut self) {
         let Some(task) = self.task.take() else { return };
-        if self.runner.withdraw() {
+        Jobs::run_one(|| {
+            if !self.runner.withdraw() {
+                return run_elsewhere(&mut self.runner, task);
+            }
             let timer = &self.runner.pin().chunk().timer;
             timer.count(|counts| counts.by_others.withdrawn.add_shared(1));
-            return self.timeout().tell_cancelled(task);
-        }
-        Jobs::run_one(|| run_elsewhere(&mut self.runner, task));
+            self.timeout().tell_cancelled(task);
+        });
     }
 
     /// The expired timeout.
@@ -71,7 +73,7 @@ impl Drop for Job {
                 chunk.timer.count(|counts| counts.of(chunk.internal).abandoned.add_shared(1));
             }
             warning!("an executor dropped the job of {:?} without running it", self.timeout());
-            self.timeout().tell_cancelled(task);
+            Jobs::run_one(|| self.timeout().tell_cancelled(task));
         }
         self.timeout().gate().time.job_ends(); // after a run too, since `run` drops the job
     }

@@ -22,6 +22,7 @@ struct Counts {
 }
 
 thread_local! {
+    /// Whether a move of a clock on this thread must not wait for jobs.
     static IN_A_JOB: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -39,8 +40,8 @@ impl Jobs {
         self.ended.notify_all();
     }
 
-    /// Runs one job, which does not panic. A move of a clock in it waits for no job, because it would wait for
-    /// itself.
+    /// Runs one job, or the callback of one that does not run. It does not panic. A move of a clock in it waits for no
+    /// job, because it would wait for itself.
     #[inline]
     pub(crate) fn run_one(job: impl FnOnce()) {
         let outer = IN_A_JOB.with(|inside| inside.replace(true));
@@ -48,7 +49,13 @@ impl Jobs {
         IN_A_JOB.with(|inside| inside.set(outer));
     }
 
-    /// Whether this thread runs a job of any timer.
+    /// Marks this thread as a worker. A move of a clock on it waits for no job either: the job may wait for this
+    /// worker, or end on this thread.
+    pub(crate) fn mark_worker() {
+        IN_A_JOB.with(|inside| inside.set(true));
+    }
+
+    /// Whether this thread runs a job of any timer, or is a worker.
     pub(super) fn is_in_one() -> bool {
         IN_A_JOB.with(Cell::get)
     }

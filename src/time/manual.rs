@@ -96,9 +96,9 @@ impl ManualClock {
     /// It does not wait for other threads: for a runtime to poll the tasks that were woken, for a thread that
     /// receives a message from a task, or for work that a task hands on. [`run`](Self::run) drives futures.
     ///
-    /// In a task, on a worker or on an executor, it moves the time in one jump, as
-    /// [`advance_in_one_jump`](Self::advance_in_one_jump) does there. If several threads move one clock, each move
-    /// counts, and a task may see a later time than that of its tick.
+    /// In a task or its [`cancelled`](crate::task::TimerTask::cancelled) callback, on a worker or on an executor, it
+    /// moves the time in one jump, as [`advance_in_one_jump`](Self::advance_in_one_jump) does there. If several threads
+    /// move one clock, each move counts, and a task may see a later time than that of its tick.
     ///
     /// O(slots) for each visit: it reads every slot of each timer to find the next one. Time in which nothing
     /// is due costs nothing.
@@ -288,7 +288,7 @@ impl ManualClock {
     }
 
     /// Waits until each timer has done what is due by now, and until the executors' jobs have ended. False
-    /// if it cannot wait, because this thread runs a task.
+    /// if it cannot wait, because this thread is a worker or runs a job.
     pub(crate) fn run_all_due(&self) -> bool {
         let timers = self.timers();
         while !Jobs::is_in_one() {

@@ -219,6 +219,7 @@ thread_local! {
 /// Marks this thread as the worker of a timer.
 pub(super) fn mark_worker() {
     ON_A_WORKER.with(|on| on.set(true));
+    Jobs::mark_worker();
 }
 
 /// Whether this thread is the worker of any timer. A worker must not wait for another worker, because
