@@ -279,12 +279,13 @@ impl<P> Chunk<P> {
         }
         let Some(shared) = self.timer.shared() else { return };
         let pool = &shared.pools[self.pool];
+        if is_reusable(after) && !is_reusable(before) {
+            pool.push(self);
+        }
+        // Last: a release that begins before this finds the chunk, or is requested again.
         if after == VACANT {
             pool.count_vacant();
             shared.consider_release(pool);
-        }
-        if is_reusable(after) && !is_reusable(before) {
-            pool.push(self);
         }
     }
 

@@ -2,6 +2,7 @@
 //! can race, and then asserts conservation: every timeout has ended once. A chunk has two slots here.
 //! How long chunks live is in `chunk/model`.
 
+use super::chunk::ALL;
 use super::shared::SharedRef;
 use super::slot::Runs;
 use super::{
@@ -729,29 +730,42 @@ fn rule_07_what_a_pass_finds_includes_what_was_scheduled_before() {
     });
 }
 
-/// The last slot of a chunk is freed, or its owner leaves, while the worker begins a release. The worker finds the
-/// chunk, or another release is wanted.
+/// The last slot of a chunk is freed, or its owner leaves, or all slots of a full chunk are given back together, while
+/// the worker makes a release. The worker drops the chunk, or another release is wanted.
 #[test]
 fn rule_04_a_wanted_release_is_not_lost() {
-    for leaves in [false, true] {
+    enum Other {
+        Cancels,
+        Leaves,
+        GivesBackAll,
+    }
+    for other in [Other::Cancels, Other::Leaves, Other::GivesBackAll] {
         check(move || {
-            let (shared, _table) = timer();
+            let (shared, table) = timer();
+            let mut worker = Worker::new(&shared, table);
             let mut owner = Owner::enter(&shared).expect("there is room");
             let handle = schedule(&mut owner, 1, DUE);
-            let mut owner = Some(owner);
-            let other = if leaves {
-                assert!(cancel(handle).is_some());
-                let owner = owner.take();
-                spawn(move || drop(owner))
-            } else {
-                drop(owner.take());
-                spawn(move || assert!(cancel(handle).is_some()))
+            let other = match other {
+                Other::Cancels => {
+                    drop(owner);
+                    spawn(move || assert!(cancel(handle).is_some()))
+                }
+                Other::Leaves => {
+                    assert!(cancel(handle).is_some());
+                    spawn(move || drop(owner))
+                }
+                Other::GivesBackAll => {
+                    let handles = [handle, schedule(&mut owner, 2, DUE)];
+                    drop(owner);
+                    assert!(handles.iter().all(|handle| cancel_in(handle.slot()).1));
+                    spawn(move || handles[0].chunk().give_back(ALL))
+                }
             };
             turn();
-            shared.release.begin();
-            let seen = shared.pools[0].has_too_many();
+            assert!(worker.release());
             other.join().unwrap();
-            assert!(seen || shared.release.is_made(), "nobody will release the chunk");
+            let is_gone = shared.table.len() == 0;
+            assert!(is_gone || shared.release.is_made(), "nobody will release the chunk");
         });
     }
 }

@@ -16,8 +16,7 @@ pub(super) const VACANT_KEPT: usize = if cfg!(loom) { 0 } else { 16 };
 #[repr(align(128))] // so that the counts of two pools share no cache line
 pub(crate) struct Pool<T> {
     chunks: SegQueue<Arc<T>>,
-    /// The number of vacant chunks in the pool, or on their way there. It wraps for a moment if a chunk is uncounted
-    /// before it is counted.
+    /// The number of vacant chunks in the pool. It wraps for a moment if a chunk is uncounted before it is counted.
     vacant: AtomicUsize,
     /// The number of owners that take chunks from the pool.
     owners: AtomicUsize,
