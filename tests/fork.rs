@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Mutex, TICK, blocking_task, manual, ms};
+use common::{Mutex, Record, TICK, blocking_task, manual, ms, run_here};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, alarm, fork};
 use std::os::unix::process::parent_id;
@@ -13,7 +13,8 @@ use std::pin::pin;
 use std::sync::mpsc::channel;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use wheelwork::{HashedWheelTimer, StopError};
+use wheelwork::task::{Next, Run, TimerTask};
+use wheelwork::{HashedWheelTimer, StopError, Timeout};
 
 /// Only one test forks at a time, so that no other thread of this process is within a timer.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -72,6 +73,48 @@ fn rule_09_a_stop_in_a_child_that_was_forked_during_a_run_does_not_wait_for_it()
     in_child(|| assert_refused(&timer));
     gate.open();
     assert!(timer.stop().unwrap().is_empty());
+}
+
+/// A stop has given up, and the timer has ended since. So the drop of the parent's last handle tells the task.
+#[test]
+fn rule_01_the_drop_of_the_last_handle_in_a_forked_child_tells_no_task() {
+    struct Told(Record<&'static str>);
+    impl TimerTask for Told {
+        fn run(self, _run: &Run<'_>) -> Next<Self> {
+            Next::done()
+        }
+
+        fn cancelled(self, _timeout: &Timeout) {
+            self.0.push("cancelled");
+        }
+    }
+    impl Drop for Told {
+        fn drop(&mut self) {
+            self.0.push("dropped");
+        }
+    }
+    let _alone = ALONE.lock();
+    let (held_by_the_worker, ended) = channel::<()>();
+    let executor = move |job| {
+        let _held = &held_by_the_worker;
+        run_here(job)
+    };
+    let builder = HashedWheelTimer::builder().tick_duration(ms(1)).executor(executor);
+    let mut timer = Some(builder.build().unwrap());
+    let handle = timer.as_ref().unwrap();
+    let (told, (blocking, gate)) = (Record::new(), blocking_task());
+    handle.new_timeout(Told(told.clone()), ms(60_000)).unwrap();
+    handle.new_timeout(blocking, Duration::ZERO).unwrap();
+    gate.wait();
+    assert!(handle.stop_timeout(ms(1)).is_err());
+    gate.open();
+    assert!(ended.recv().is_err(), "the worker has ended the timer, and dropped its executor");
+    in_child(|| {
+        drop(timer.take());
+        assert_eq!(told.len(), 0);
+    });
+    drop(timer);
+    assert_eq!(told.take(), ["cancelled", "dropped"]);
 }
 
 /// The worker is the thread that forks, so the child has it.

@@ -31,7 +31,8 @@ impl HashedWheelTimer {
     /// # In a forked child
     ///
     /// A child of `fork` has a copy of the timer, but not its worker's thread: nothing expires there, a stop of any kind
-    /// is an error, and the drop of the last handle cancels nothing. The parent's timer is not affected.
+    /// is an error, and the drop of the last handle cancels nothing. The parent's timer is not affected, except that on
+    /// `BoottimeClock` a call in the child may end a sleep of the parent's worker.
     ///
     /// One exception: if a task on the worker forks, the child's only thread is a copy of the worker. If it returns from
     /// the task, it goes on as a worker, and what is due expires in the child, too. So fork in a task, and leave the

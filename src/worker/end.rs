@@ -103,10 +103,14 @@ impl Control {
         self.shared.alarm.call();
     }
 
-    /// Closes the timer and cancels its pending timeouts, since nobody is left to collect them.
+    /// Closes the timer and cancels its pending timeouts, since nobody is left to collect them. In a forked child, the
+    /// tasks of those that are already reported are copies, which are neither told nor dropped.
     pub(crate) fn cancel(&self) {
         let uncollected = self.progress.cancel(&self.shared.gate);
         self.shared.alarm.call();
+        if self.is_forked() {
+            return std::mem::forget(uncollected);
+        }
         self.cancel_uncollected(uncollected);
     }
 
