@@ -91,10 +91,10 @@
 //!    - One exception: if the counter loses time while the process runs, a thread can compute deadlines that are early
 //!      by the lost time. The thread compares the counter with `Instant` about every 30 µs. If it finds a loss, the
 //!      process stops using the counter.
-//! 3. **A flood does not delay other timeouts**, because the worker takes no lock that a thread holds while it
-//!    schedules or cancels.
-//!    - The worker waits for a thread only during that thread's push to a queue. This takes a few instructions, unless
-//!      the system interrupts the thread there.
+//! 3. **A flood does not delay other timeouts**, because the worker hardly ever waits for a thread that schedules or
+//!    cancels.
+//!    - It waits only while the thread pushes to the same queue, or copies a counted reference under the lock of the
+//!      same chunk. Both are rare, and take a few instructions, unless the system interrupts the thread there.
 //!    - New timeouts wait in a *chunk* of their thread, memory for 62 timeouts, at least until the first of them is due.
 //!    - A *pass* of the worker, one turn of its loop, expires all that are due, and then files at most about 100,000
 //!      others in the wheel. Cancelled ones do not count.
@@ -106,8 +106,9 @@
 //!    - The memory of a burst is freed within about a second. But each timeout that outlives the burst, and each handle
 //!      that you keep, can hold a chunk of 2.6 KB.
 //!    - A handle that is kept after its timer has ended keeps about 3 KB.
-//!    - A thread uses about 3 KB for each timer that it has used. This is freed when the thread ends or, if the timer
-//!      has ended, when the thread first uses another timer.
+//!    - A thread uses about 3 KB for each timer that it has used, and can keep one more chunk, of which it has freed
+//!      slots last. Both are freed when the thread ends or, if the timer has ended, when the thread first uses another
+//!      timer.
 //! 5. **No task can hurt another.** Panics of tasks are caught and counted.
 //!    - On the worker, panics of an executor, a callback, a [`Clock`](time::Clock) or a logger are caught too.
 //!    - If the clock panics after a run, while the next delay is computed, the timeout is cancelled.

@@ -59,10 +59,10 @@ impl HashedWheelTimer {
     /// scheduled them.
     ///
     /// The call reads the processor's counter (or `Instant`, where the system does not use that counter),
-    /// writes to memory of the calling thread, and executes a memory fence. It takes no lock. A task of
-    /// up to two pointers, 16 bytes on 64-bit systems, is stored in its slot. A larger task, or one that is
-    /// aligned to more than a pointer, costs an allocation. A thread without a free slot takes a chunk of 62
-    /// slots from its pool, or allocates one, under a lock that is almost always free.
+    /// writes to memory of the calling thread, and executes a memory fence. A task of up to two pointers, 16 bytes on
+    /// 64-bit systems, is stored in its slot. A larger task, or one that is aligned to more than a pointer, costs an
+    /// allocation. A thread without a free slot takes a chunk of 62 slots from a pool, or allocates one. It takes no
+    /// lock, except for a moment as a thread schedules for the first time, and perhaps as it needs another chunk.
     ///
     /// # Errors
     ///
