@@ -39,5 +39,5 @@ pub(crate) use owner::{Home, Owner};
 pub(crate) use pin::{Collected, Emptied, FreeSlots, Payload, Pin, Runner};
 pub(crate) use pool::Pool;
 pub(crate) use shared::{DEAD_PER_CHECK, Shared};
-pub(crate) use slot::{Cancel, Claim, Claimed, Moved, Phase, Runs, Slot, TakenBack, version_of};
+pub(crate) use slot::{Cancel, Claim, Claimed, Moved, Phase, Runs, Slot, version_of};
 pub(crate) use table::{MAX_CHUNKS, WorkerTable};

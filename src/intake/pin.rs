@@ -22,7 +22,7 @@
 use super::chunk::{Chunk, OFFSET_BITS, matters};
 use super::pool::Pool;
 use super::shared::Shared;
-use super::slot::{Cancel, Claim, Claimed, Phase, Slot, TakenBack};
+use super::slot::{Cancel, Claim, Claimed, Phase, Slot};
 use crate::base::sync::{AtomicU64, AtomicWord, Ordering};
 use crate::wheel::Version;
 use std::mem::ManuallyDrop;
@@ -206,7 +206,7 @@ impl<P: Payload> Pin<P> {
     }
 
     /// Takes back a timeout in a timer that was closed meanwhile. `None` if it has already ended.
-    pub(crate) fn take_back(&self) -> Option<TakenBack<P>> {
+    pub(crate) fn take_back(&self) -> Option<P> {
         let taken = self.slot().take_back()?;
         self.take_live_pin();
         Some(taken)

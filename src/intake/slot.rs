@@ -199,13 +199,6 @@ pub(crate) struct Claimed<P> {
     pub(crate) deadline: u64,
 }
 
-/// A timeout that was taken back. Its payload and its live pin belong to the caller.
-pub(crate) struct TakenBack<P> {
-    pub(crate) payload: P,
-    /// Whether it leaves a dead entry in the wheel.
-    pub(crate) filed: bool,
-}
-
 /// The result of a cancel.
 pub(crate) enum Cancel<P> {
     /// The cancel won. The payload and the live pin belong to the caller.
@@ -459,11 +452,11 @@ impl<P> Slot<P> {
         self.payload.with(|cell| unsafe { read((*cell).assume_init_ref()) })
     }
 
-    /// Takes back a timeout that was armed, or went on, while its timer was closed. `None` if a stop, a
-    /// cancel or a run was first.
-    pub(super) fn take_back(&self) -> Option<TakenBack<P>> {
-        let was = self.change(|state| state.is_pending().then_some(Phase::Cancelled)).ok()?;
-        Some(TakenBack { payload: self.take(), filed: was.is(Phase::Filed) })
+    /// Takes back a timeout that was armed, or went on, while its timer was closed. Its payload and its live pin then
+    /// belong to the caller. `None` if a stop, a cancel or a run was first.
+    pub(super) fn take_back(&self) -> Option<P> {
+        self.change(|state| state.is_pending().then_some(Phase::Cancelled)).ok()?;
+        Some(self.take())
     }
 
     /// The deadline of the pending timeout that an entry of this version stands for. `None` if the

@@ -9,7 +9,7 @@ use super::this_thread;
 use crate::base::catch_panic;
 use crate::base::logging::warning;
 use crate::intake::shared::Gate;
-use crate::intake::{Cancel, Moved, Phase, Pin, Slot, TakenBack};
+use crate::intake::{Cancel, Moved, Phase, Pin, Slot};
 use crate::metrics::{Count, Tally};
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -283,10 +283,10 @@ impl Timeout {
     /// Cancels a timeout that went on after a run although its timer was closed meanwhile. The caller
     /// has taken it back.
     #[cold]
-    pub(super) fn cancel_late(&self, taken: TakenBack<Erased>) {
+    pub(super) fn cancel_late(&self, task: Erased) {
         self.gate().ended(1);
         self.0.chunk().timer.count(|counts| counts.by_others.cancelled.add_shared(1));
-        self.tell_cancelled(taken.payload);
+        self.tell_cancelled(task);
     }
 }
 
@@ -396,14 +396,17 @@ impl Internal {
         self.0.deadline().is_some()
     }
 
-    /// Cancels the timeout, unless it runs or has ended.
+    /// Cancels the timeout, unless it runs or has ended. Its task never goes on, so a denied run is like any other.
     pub(crate) fn cancel(&self) {
-        let Some(TakenBack { payload, filed }) = self.0.pin().take_back() else { return };
-        self.count(|tally| &tally.cancelled);
-        if filed {
-            self.entry_died();
+        let cancel = self.0.pin().cancel(|filed| {
+            self.count(|tally| &tally.cancelled);
+            if filed {
+                self.entry_died();
+            }
+        });
+        if let Cancel::Won(task) = cancel {
+            self.0.tell_cancelled(task);
         }
-        self.0.tell_cancelled(payload);
     }
 
     /// Moves the deadline. False if the timeout runs or has ended, or if the timer is stopped.

@@ -127,7 +127,7 @@ fn go_on_elsewhere(runner: &mut Runner<Erased>, task: Erased, when: When) {
     }
     if gate_of(runner).is_emptied() {
         let timeout = Timeout::from(runner.pin().clone());
-        timeout.pin().take_back().into_iter().for_each(|taken| timeout.cancel_late(taken));
+        timeout.pin().take_back().into_iter().for_each(|task| timeout.cancel_late(task));
     }
 }
 

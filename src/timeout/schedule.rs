@@ -153,15 +153,14 @@ fn refused<T>(
 /// gone on meanwhile, cancels it instead: a refused task has not run.
 #[cold]
 fn take_back<T: TimerTask>(timeout: Timeout) -> Result<Timeout, ScheduleError<T>> {
-    let Some(taken) = timeout.pin().take_back() else { return Ok(timeout) };
+    let Some(task) = timeout.pin().take_back() else { return Ok(timeout) };
     // Read after the exchange of `take_back`, whose acquire pairs with the release of `go_on`.
     if timeout.pin().slot().has_gone_on() {
-        timeout.cancel_late(taken);
+        timeout.cancel_late(task);
         return Ok(timeout);
     }
     let chunk = timeout.pin().chunk();
-    let task = taken.payload.into_type();
-    Err(refused(&chunk.timer, chunk.internal, task, |tally| &tally.taken_back))
+    Err(refused(&chunk.timer, chunk.internal, task.into_type(), |tally| &tally.taken_back))
 }
 
 /// The internal timeouts of one timer: their owner. `None` before the first timeout and after the end.

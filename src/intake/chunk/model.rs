@@ -53,7 +53,7 @@ fn schedule(owner: &mut Owner<u32>) -> Option<Handle> {
     let handle = owner.arm(|| 7, 80, Runs::MayGoOn)?;
     handle.chunk().announce_new(80);
     if owner.home.timer.gate.is_closed() {
-        drop(handle.take_back());
+        let _ = handle.take_back();
     }
     Some(handle)
 }
