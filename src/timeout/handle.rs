@@ -280,10 +280,10 @@ impl Timeout {
         }
     }
 
-    /// Cancels a timeout that went on after a run although its timer was closed meanwhile. The caller
-    /// has taken it back.
+    /// Cancels a timeout that counts as gone on after a run, and must not. Its caller has taken it back, or never
+    /// put it back.
     #[cold]
-    pub(super) fn cancel_late(&self, task: Erased) {
+    pub(super) fn cancel_gone_on(&self, task: Erased) {
         self.gate().ended(1);
         self.0.chunk().timer.count(|counts| counts.by_others.cancelled.add_shared(1));
         self.tell_cancelled(task);

@@ -127,7 +127,7 @@ fn go_on_elsewhere(runner: &mut Runner<Erased>, task: Erased, when: When) {
     }
     if gate_of(runner).is_emptied() {
         let timeout = Timeout::from(runner.pin().clone());
-        timeout.pin().take_back().into_iter().for_each(|task| timeout.cancel_late(task));
+        timeout.pin().take_back().into_iter().for_each(|task| timeout.cancel_gone_on(task));
     }
 }
 
@@ -204,9 +204,7 @@ fn go_on(
         }
     };
     runner.abandon();
-    gate_of(runner).ended(1);
-    timer_of(runner).count(|counts| counts.by_others.cancelled.add_shared(1));
-    Timeout::of(runner.pin()).tell_cancelled(refused);
+    Timeout::of(runner.pin()).cancel_gone_on(refused);
     None
 }
 

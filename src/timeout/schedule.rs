@@ -156,7 +156,7 @@ fn take_back<T: TimerTask>(timeout: Timeout) -> Result<Timeout, ScheduleError<T>
     let Some(task) = timeout.pin().take_back() else { return Ok(timeout) };
     // Read after the exchange of `take_back`, whose acquire pairs with the release of `go_on`.
     if timeout.pin().slot().has_gone_on() {
-        timeout.cancel_late(task);
+        timeout.cancel_gone_on(task);
         return Ok(timeout);
     }
     let chunk = timeout.pin().chunk();
