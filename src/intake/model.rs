@@ -1008,9 +1008,6 @@ fn rule_01_close_against_a_run_that_goes_on() {
         assert!(matches!(handle.slot().claim(version, NOW), Claim::Due(_)));
         let runner = spawn(move || {
             let (chunk, slot) = (handle.chunk(), handle.slot());
-            if chunk.timer.gate.is_emptied() {
-                return !slot.abandon();
-            }
             slot.go_on(8, LATER, Phase::New).expect("no cancel denies it");
             chunk.announce_moved(LATER);
             !chunk.timer.gate.is_emptied() || slot.take_back().is_none()

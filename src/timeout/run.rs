@@ -174,8 +174,8 @@ fn next_due(timer: &Link, when: When) -> Option<Due> {
 
 /// Puts the task back into the slot, even if the timer is closed: the end of the timer finds it there. Returns when it is
 /// due, and the token for its entry.
-/// If a cancel has come during the run, if the end has already emptied the slots, or if the clock panics, cancels the
-/// timeout, as if the cancel had come just after the timeout went on.
+/// If a cancel has come during the run, or if the clock panics, cancels the timeout, as if the cancel had come just after
+/// the timeout went on.
 fn go_on(
     runner: &mut Runner<Erased>,
     task: Erased,
@@ -188,8 +188,7 @@ fn go_on(
         true => _ = counts.by_worker.rearmed.add(1),
         false => counts.by_others.rearmed.add_shared(1),
     });
-    let due = next_due(timer_of(runner), when).filter(|_| !gate_of(runner).is_emptied());
-    let refused = match due {
+    let refused = match next_due(timer_of(runner), when) {
         None => task,
         Some(due) => {
             let files = on_worker && !due.missed;
