@@ -114,7 +114,7 @@ pub(crate) struct Chunk<P> {
     /// Its number among the timer's chunks.
     pub(crate) id: u32,
     /// The number of its pool.
-    pool: usize,
+    pub(super) pool: usize,
     /// Whether its timeouts are the crate's own. No public count, limit or stop includes them.
     pub(crate) internal: bool,
     pub(crate) timer: Link<Self>,

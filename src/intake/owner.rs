@@ -50,8 +50,6 @@ pub(crate) struct Owner<P: Payload> {
     touched: usize,
     /// What is added to the count of scheduled timeouts to get the next sequence number.
     base: u64,
-    /// The number of the pool.
-    pool: usize,
     /// Free slots of another chunk that are not given back yet.
     collected: Collected<P>,
 }
@@ -78,7 +76,7 @@ impl<P: Payload> Owner<P> {
         shared.pools[pool].add_owner();
         let (home, touched, collected) =
             (Home::of(&Link::to(shared)), chunk.touched(), Collected::default());
-        let mut owner = Self { home, tally, chunk, free, touched, base: 0, pool, collected };
+        let mut owner = Self { home, tally, chunk, free, touched, base: 0, collected };
         owner.take_range(shared);
         owner.begin_chunk(shared);
         Some(owner)
@@ -143,7 +141,7 @@ impl<P: Payload> Owner<P> {
         self.free = self.chunk.take_free();
         if self.free.count_ones() < REUSABLE {
             if let Some(shared) = self.home.timer.shared() {
-                if let Some((chunk, free)) = next_chunk(&shared, self.pool) {
+                if let Some((chunk, free)) = next_chunk(&shared, self.chunk.pool) {
                     self.chunk.disown(self.free);
                     self.touched = chunk.touched();
                     (self.chunk, self.free) = (chunk, free);
@@ -180,7 +178,7 @@ impl<P: Payload> Drop for Owner<P> {
         self.collected.give_back();
         self.chunk.disown(self.free);
         let Some(shared) = self.home.timer.shared() else { return };
-        let pool = &shared.pools[self.pool];
+        let pool = &shared.pools[self.chunk.pool];
         pool.remove_owner();
         shared.consider_release(pool);
         shared.counts.remove_thread(&self.tally);
@@ -213,7 +211,7 @@ impl<P: Payload> Owner<P> {
         &self,
         shared: &'a SharedRef<Chunk<P>>,
     ) -> &'a super::pool::Pool<Chunk<P>> {
-        &shared.pools[self.pool]
+        &shared.pools[self.chunk.pool]
     }
 }
 
