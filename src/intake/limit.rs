@@ -8,25 +8,23 @@
 //! the counts also finds its permit. All accesses are relaxed: the counts' release and acquire order them.
 
 use crate::base::sync::{AtomicUsize, Ordering::Relaxed};
-use std::num::NonZeroUsize;
 
 /// The limit of pending timeouts. See the head.
 #[repr(align(128))] // it shares no cache line with data that other threads only read
 pub(super) struct Limit {
-    most: NonZeroUsize,
+    most: usize,
     pending: AtomicUsize,
 }
 
 impl Limit {
-    pub(super) fn new(most: NonZeroUsize) -> Self {
+    pub(super) fn new(most: usize) -> Self {
         Self { most, pending: AtomicUsize::new(0) }
     }
 
     /// Takes a permit, or returns the limit if there is none.
     pub(super) fn acquire(&self) -> Result<(), usize> {
-        let most = self.most.get();
-        let more = |pending| (pending < most).then(|| pending + 1);
-        self.pending.fetch_update(Relaxed, Relaxed, more).map(drop).map_err(|_| most)
+        let more = |pending| (pending < self.most).then(|| pending + 1);
+        self.pending.fetch_update(Relaxed, Relaxed, more).map(drop).map_err(|_| self.most)
     }
 
     /// Takes a permit, even beyond the limit.

@@ -22,7 +22,6 @@ use crate::metrics::{Count, Counts, Tally};
 use crate::time::Timebase;
 use crate::time::tick::{DEADLINE_STEP, TickScale};
 use crate::wheel::is_sweep_worth_it;
-use std::num::NonZeroUsize;
 use std::sync::Weak;
 
 /// The timer admits nothing more, and its worker ends.
@@ -201,7 +200,7 @@ impl<T: Send + Sync> Shared<T> {
         limit: Option<usize>,
         buckets: usize,
     ) -> (SharedRef<T>, WorkerTable<T>) {
-        let limit = limit.and_then(NonZeroUsize::new).map(|most| Box::new(Limit::new(most)));
+        let limit = limit.map(|most| Box::new(Limit::new(most)));
         let gate = Gate {
             time,
             scale,
