@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// The least rate at which a client must send or take bytes.
 ///
-/// It is measured over the time in which the server waits for the client, in windows of this length. So a
+/// It is measured over the time in which the server waits for the client, in windows of a given length. So a
 /// slow server does not count against its clients, and a rate is judged only after a whole window.
 ///
 /// ```
@@ -173,9 +173,9 @@ impl Limits {
     /// with a chunk of the response that waits for the client's window is reset at the end of
     /// [`response`](Self::response).
     ///
-    /// A handler that has polled the body and found nothing waits for it until it polls again, or drops the body: this
-    /// limit does not see that the rest has come meanwhile. So if a handler reads no further and goes on with other work,
-    /// it should drop the body first.
+    /// A handler that has polled the body and found nothing counts as waiting until it polls again, or drops the body:
+    /// this limit does not see that the rest has come meanwhile. So if a handler reads no further and goes on with
+    /// other work, it should drop the body first.
     ///
     /// The streams of an HTTP/2 connection share a link, and may take turns. So while all of them together keep the
     /// least rate, a body may pause for this time multiplied by the number of requests in flight (the highest since
@@ -201,8 +201,8 @@ impl Limits {
         self.for_each_request(|request| request.body_rate(least))
     }
 
-    /// The whole body of a request, from the first wait for it. It ends as [`body`](Self::body) does. On HTTP/2, the time
-    /// does not count in which services that do not read have used up the window of the connection. The other limits of
+    /// The whole body of a request, from the first wait for it. It ends as [`body`](Self::body) does. On HTTP/2, time
+    /// does not count while the window of the connection is used up by services that do not read. The other limits of
     /// the body begin anew after such a time.
     #[must_use]
     pub fn body_total(self, limit: impl Into<Option<Duration>>) -> Self {
@@ -214,8 +214,8 @@ impl Limits {
     /// handler, and this limit may be shorter than [`body`](Self::body). If all limits of the body are off, this one
     /// also runs during the wait. At the end, the handler's future is dropped, and the answer is 503, or what
     /// [`handler_status`](Self::handler_status) says. A gRPC call is answered with the status `DEADLINE_EXCEEDED`.
-    /// If its caller has sent a `grpc-timeout`, it also ends at that time after the header. That clock never begins
-    /// anew, and runs even if this limit is off.
+    /// If its caller has sent a `grpc-timeout`, the call also ends when that time has passed since the header. That
+    /// clock never begins anew, and runs even if this limit is off.
     #[must_use]
     pub fn handler(self, limit: impl Into<Option<Duration>>) -> Self {
         self.for_each_request(|request| request.handler(limit))
@@ -237,17 +237,17 @@ impl Limits {
     }
 
     /// The least rate at which a client takes a response, while a write waits. It ends as
-    /// [`response`](Self::response) does. As with [`body_rate`](Self::body_rate), the bytes that all streams of the
-    /// connection take count.
+    /// [`response`](Self::response) does. As with [`body_rate`](Self::body_rate), the bytes of all streams of the
+    /// connection count.
     #[must_use]
     pub fn response_rate(self, least: impl Into<Option<Rate>>) -> Self {
         self.for_each_request(|request| request.response_rate(least))
     }
 
-    /// From the end of the last request. HTTP/1: no byte of the next one came. HTTP/2: no stream is open, and the client
-    /// takes nothing of a response that the system still holds; pings do not count. The connection is closed softly,
-    /// so a request that comes meanwhile is answered or can be repeated (RFC 9112 sections 9.3.1 and 9.5, RFC 9113
-    /// section 6.8).
+    /// From the end of the last request. HTTP/1: no byte of the next one has come. HTTP/2: no stream is open, and the
+    /// client takes nothing of a response that the system still holds; pings do not count. The connection is closed
+    /// softly, so a request that comes meanwhile is answered or can be repeated (RFC 9112 sections 9.3.1 and 9.5, RFC
+    /// 9113 section 6.8).
     #[must_use]
     pub fn idle(self, limit: impl Into<Option<Duration>>) -> Self {
         Self { idle: limit.into(), ..self }
@@ -264,7 +264,7 @@ impl Limits {
         Self { age: limit.into(), grace: grace.into(), ..self }
     }
 
-    /// Up to this much is added to the age of each connection, so that connections of one burst do not end in
+    /// Up to this much is added to the age of each connection, so that connections that came in one burst do not end in
     /// one. `None`, the default, means a tenth of the age, and zero means nothing.
     #[must_use]
     pub fn age_jitter(self, most: impl Into<Option<Duration>>) -> Self {
@@ -282,11 +282,11 @@ impl Limits {
 
     /// HTTP/2: the most control frames in a second, on top of those that requests and bodies account for. A control
     /// frame is any but DATA and the first frame of a request: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM,
-    /// those of unknown types, and answers to the server's own. Those of ten seconds can be saved up, and a connection
-    /// begins with that many. On top come 20 for each request, 8 for each chunk of a response, 1 for each 64 bytes that
-    /// the server writes, and 1 for each frame of DATA. So a client may send a ping and two windows for each chunk, or
-    /// windows for each 128 bytes. 0 counts as 1. At its end, the client gets GOAWAY with ENHANCE_YOUR_CALM (RFC 9113
-    /// section 10.5), and the connection is closed.
+    /// those of unknown types, and answers to the server's own. The allowance of up to ten seconds can be saved up, and
+    /// a connection begins with that much. On top come 20 for each request, 8 for each chunk of a response, 1 for each
+    /// 64 bytes that the server writes, and 1 for each frame of DATA. So for each chunk a client may send a ping and
+    /// two WINDOW_UPDATE frames, or it may send two of these for each 128 bytes. 0 counts as 1. At its end, the client
+    /// gets GOAWAY with ENHANCE_YOUR_CALM (RFC 9113 section 10.5), and the connection is closed.
     #[must_use]
     pub fn control_frames(self, per_second: impl Into<Option<u32>>) -> Self {
         Self { control_frames: per_second.into(), ..self }

@@ -130,7 +130,7 @@ pub enum ResultError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Two handlers have one kind.
+    /// Two handlers have the same kind.
     #[error("two handlers for the kind {kind:?}")]
     TwoHandlers {
         /// The kind.

@@ -1,4 +1,4 @@
-//! Groups: a job that runs when others have ended. It is stored with the ids of those, and its node looks which of
+//! Groups: a job that runs when others have ended. It is stored with the ids of those, and its node looks up which of
 //! them are still stored. So the members cost nothing more than other jobs, no counter has to be kept right, and no
 //! row is locked by all of them. When a node looks again, the store decides.
 
@@ -112,8 +112,8 @@ impl Group {
         group
     }
 
-    /// The jobs with these ids, which are stored: as [`schedule`](crate::Jobs::schedule) or
-    /// [`schedule_in`](crate::Jobs::schedule_in) has returned them. So a job that is
+    /// The stored jobs with these ids, which [`schedule`](crate::Jobs::schedule) or
+    /// [`schedule_in`](crate::Jobs::schedule_in) has returned. So a job that is
     /// [unique for a period](NewJob::unique_for) can be a member: its id is that of the job that stands for it, and
     /// when that job has ended, the member has.
     ///
@@ -144,15 +144,15 @@ impl Group {
         self
     }
 
-    /// The job that runs when all members have ended. It has another id than `job`. It may be a member of
+    /// The job that runs when all members have ended. Its id differs from that of `job`. It may be a member of
     /// another group. If it is [unique for a period](NewJob::unique_for), give it a key: without one, its members are
     /// compared too, so the last jobs of two groups are never the same.
     ///
     /// # Errors
     ///
-    /// If a member is unique for a period, unless its id [is given](Self::of_ids), or is periodic. If the job is the last
-    /// of another group already: make one group with all members, or a group of groups. Or if the payload is
-    /// too long with the ids of the members, of 32 bytes each, so about 8,000 members are possible. Make a group of
+    /// If a member is periodic. If a member is unique for a period, unless its [id is given](Self::of_ids). If the job
+    /// is the last of another group already: make one group with all members, or a group of groups. Or if the payload
+    /// is too long with the ids of the members. Each has 32 bytes, so about 8,000 members are possible. Make a group of
     /// groups for more.
     pub fn then(self, job: NewJob) -> Result<NewJob, GroupError> {
         let Self { members: ids, despite_dead, unique, periodic } = self;

@@ -108,7 +108,7 @@ impl<P, S: Store> Job<P, S> {
     }
 
     /// Puts the job off: if the handler returns `Ok` after this, the job is not done, but runs again after
-    /// the delay, with the same number of the attempt. If a transaction of [`complete_in`](Self::complete_in) is
+    /// the delay, with the same attempt number. If a transaction of [`complete_in`](Self::complete_in) is
     /// committed, that takes precedence, and the job is done.
     ///
     /// ```
@@ -206,15 +206,15 @@ impl<P: Sync, S: Store> Job<P, S> {
     /// job was completed is committed, because the commit was forgotten or failed, the attempt has failed, and is made
     /// again. If the transaction is still open when the handler returns, its end decides.
     ///
-    /// The [transaction](Transaction) is on a connection of yours, from any pool, to the database of the store: a clone
-    /// of the pool in the handler's closure. The store lends none of its own. With `Redb` it comes from
-    /// [`Redb::begin_write`](crate::Redb::begin_write), of a clone of the store.
+    /// The [transaction](Transaction) is on a connection of yours, from any pool, to the database of the store. So keep
+    /// a clone of the pool in the handler's closure: the store lends no connection of its own. With `Redb` it comes
+    /// from [`Redb::begin_write`](crate::Redb::begin_write), on a clone of the store.
     ///
     /// A periodic job goes on: the transaction moves it to its next occurrence.
     ///
     /// # Errors
     ///
-    /// If the job is not this node's any more: it was cancelled or rescheduled, or another node has taken
+    /// If the job does not belong to this node any more: it was cancelled or rescheduled, or another node has taken
     /// it over. Roll back then. Also if the store fails.
     pub fn complete_in<'a>(
         &'a self,
@@ -419,7 +419,7 @@ pub(crate) fn text_of(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no text")
 }
 
-/// JSON whose every character any encoding of a database has.
+/// JSON in characters that every encoding of a database has.
 fn in_ascii(json: String) -> String {
     if json.is_ascii() {
         return json;

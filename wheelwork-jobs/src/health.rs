@@ -1,8 +1,8 @@
-//! How a node is.
+//! The health of a node.
 
 use std::time::Duration;
 
-/// How a [`Jobs`](crate::Jobs) is, for a probe.
+/// The health of a [`Jobs`](crate::Jobs), for a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Health {

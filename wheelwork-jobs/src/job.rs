@@ -55,7 +55,7 @@ impl fmt::Debug for JobId {
     }
 }
 
-/// A text that is no [`JobId`].
+/// A text that is not a [`JobId`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a job id: expected a UUID")]
 pub struct NoJobId(String);
@@ -172,7 +172,7 @@ impl NewJob {
 
     /// When it is due: a [`Duration`] is a delay from the moment at which the database gets the job, a
     /// [`SystemTime`] a time of the database's clock. A time in the past means at once. A time after the
-    /// year 9999 means its end.
+    /// year 9999 means the end of that year.
     pub fn due(mut self, when: impl Into<When>) -> Self {
         self.when = when.into();
         self
@@ -187,11 +187,11 @@ impl NewJob {
     }
 
     /// How urgent it is among the jobs of its kind that are due: 0 by default, at most
-    /// [`HIGHEST_PRIORITY`](Self::HIGHEST_PRIORITY), which a greater number means as well.
+    /// [`HIGHEST_PRIORITY`](Self::HIGHEST_PRIORITY). A greater number counts as that.
     ///
     /// A node claims the most urgent due jobs first, and begins the most urgent of those that it holds. Among
     /// equals, the earliest comes first. A node does not give back a claimed job for a more urgent one: while it
-    /// holds [`most_held`](crate::Kind::most_held) jobs, they wait in the store. Nothing
+    /// holds [`most_held`](crate::Kind::most_held) jobs, more urgent ones wait in the store. Nothing
     /// keeps a job from waiting for as long as there are more urgent ones. Kinds do not compete.
     pub fn priority(mut self, priority: u8) -> Self {
         self.priority = priority.min(Self::HIGHEST_PRIORITY);
@@ -205,7 +205,7 @@ impl NewJob {
     ///
     /// The id that is returned belongs to a job that was stored.
     ///
-    /// Payloads are the same if their JSON is, byte by byte. [`replace`](crate::Jobs::replace) takes no notice of it.
+    /// Payloads are the same if their JSON is, byte by byte. [`replace`](crate::Jobs::replace) ignores this setting.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -292,7 +292,7 @@ pub struct StoredJob {
     pub key: Option<String>,
     /// When it is due, by the database's clock.
     pub due: SystemTime,
-    /// The payload as JSON. That of a periodic job is in the field `payload` of an object that has its rule too.
+    /// The payload as JSON. That of a periodic job is in the field `payload` of an object that also has its rule.
     pub payload: String,
     /// How urgent it is: from 0 to [`NewJob::HIGHEST_PRIORITY`].
     pub priority: u8,

@@ -20,13 +20,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// So many dead jobs are deleted in one step.
+/// This many dead jobs are deleted in one step.
 const PRUNED: usize = 1_000;
 
 /// Delayed jobs in a store.
 ///
 /// A `Jobs` with handlers is a *node*: it claims jobs and runs them. A `Jobs` without handlers schedules
-/// jobs for other nodes. Clones are handles to the same one. The drop of the last handle stops it without
+/// jobs for other nodes. Clones are handles to the same one. Dropping the last handle stops it, without
 /// waiting for the handlers that run; [`stop`](Self::stop) waits.
 ///
 /// # Guarantees
@@ -49,7 +49,7 @@ impl<S: Store> Jobs<S> {
     ///
     /// # Errors
     ///
-    /// If the store fails, or outside a tokio runtime.
+    /// If the store fails, or if this is called outside a tokio runtime.
     pub async fn open(store: S) -> Result<Self, OpenError> {
         Self::builder(store).open().await
     }
@@ -74,7 +74,7 @@ impl<S: Store> Jobs<S> {
     /// # Errors
     ///
     /// If the key is taken or too long, the very job is stored already, the jobs are stopped, or the store
-    /// fails, also because an open transaction holds the key for ten seconds. The job comes back in the error.
+    /// fails, for example because an open transaction holds the key for ten seconds. The job comes back in the error.
     pub async fn schedule(&self, job: NewJob) -> Result<JobId, ScheduleError> {
         let spare = job.clone();
         match self.0.insert(job).await?.await {
@@ -160,7 +160,7 @@ impl<S: Store> Jobs<S> {
     /// Stores a job in place of the one that has its key, in one step: at no time are there none or
     /// two. Returns the job that it has replaced. A job without a key replaces nothing.
     ///
-    /// The other job may be dead, or run already: then its handler goes on, as after a [`cancel`](Self::cancel). This
+    /// The other job may be dead. If it runs already, its handler goes on, as after a [`cancel`](Self::cancel). This
     /// waits as `cancel` does.
     ///
     /// # Errors
@@ -195,12 +195,12 @@ impl<S: Store> Jobs<S> {
     /// changed or locked, and what was missed meanwhile is made up for. So each node may call this when it starts, and
     /// there is one job. Returns its id. A changed rule, payload, kind or priority takes effect with the first
     /// occurrence from now. [`cancel_by_key`](Self::cancel_by_key) removes it, and
-    /// [`reschedule_by_key`](Self::reschedule_by_key) with a delay of zero runs it once between.
+    /// [`reschedule_by_key`](Self::reschedule_by_key) with a delay of zero runs it once in between.
     ///
-    /// If the rules of the zone have changed, the stored time may no longer be one of the job's. A future time that
-    /// differs from the next occurrence by whole quarters of an hour, three hours at most, is taken for such a time,
-    /// and is moved to that occurrence. A time to which you have moved the job stays, unless it looks the same. In a
-    /// zone without rules, such as UTC, every time stays.
+    /// If the rules of the zone have changed, the stored time may no longer be an occurrence of the job. A future time
+    /// that differs from the next occurrence by whole quarters of an hour, three hours at most, is taken for such an
+    /// old time, and is moved to that occurrence. A time to which you have moved the job stays, unless it looks the
+    /// same. In a zone without rules, such as UTC, every time stays.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -330,7 +330,7 @@ impl<S: Store> Jobs<S> {
         Ok(false)
     }
 
-    /// Deletes the dead jobs that were due before a time, of one kind or of all. Returns how many that were.
+    /// Deletes the dead jobs that were due before a time, of one kind or of all. Returns how many there were.
     /// Goes on in small steps until there are none.
     ///
     /// # Errors
@@ -352,7 +352,7 @@ impl<S: Store> Jobs<S> {
     }
 
     /// Deletes the jobs that are [kept](crate::Kind::keep_done) and were done before a time, of all kinds. Returns how
-    /// many that were. Goes on in small steps until there are none.
+    /// many there were. Goes on in small steps until there are none.
     ///
     /// # Errors
     ///
@@ -459,7 +459,7 @@ impl<S: Store> Jobs<S> {
         self.0.node.call(move |store| async move { store.list(&filter).await }).await
     }
 
-    /// Counts the jobs of each kind. Reads all of them: for more than some millions, use [`glance`](Self::glance).
+    /// Counts the jobs of each kind. Reads all of them: for more than a few million, use [`glance`](Self::glance).
     ///
     /// # Errors
     ///
@@ -495,7 +495,7 @@ impl<S: Store> Jobs<S> {
         self.0.node.metrics()
     }
 
-    /// How it is: whether it works, when it had its last beat, and whether it hears the other nodes.
+    /// Its health: whether it works, when it had its last beat, and whether it hears the other nodes.
     ///
     /// ```
     /// # use wheelwork_jobs::{Condition, Job, Jobs, Redb};
@@ -584,7 +584,7 @@ impl<S: Store> JobsBuilder<S> {
     }
 
     /// How long before its due time a node claims a job: 30 s by default, and at least half of the
-    /// liveness. The memory of a node is proportional to the jobs that are due within it.
+    /// liveness. The memory of a node is proportional to the jobs that are due within this window.
     ///
     /// Give all nodes of one database the same window and liveness.
     pub fn window(mut self, window: Duration) -> Self {
@@ -617,8 +617,8 @@ impl<S: Store> JobsBuilder<S> {
     ///
     /// # Errors
     ///
-    /// If two handlers have one kind, a setting is out of range, the store fails or has tables of a newer
-    /// version, a thread cannot start, or outside a tokio runtime.
+    /// If two handlers have the same kind, a setting is out of range, the store fails or has tables of a newer version,
+    /// a thread cannot start, or this is called outside a tokio runtime.
     pub async fn open(self) -> Result<Jobs<S>, OpenError> {
         let Settings { ref handlers, window, liveness, .. } = self.0;
         if liveness < Duration::from_millis(100) {

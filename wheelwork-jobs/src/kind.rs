@@ -77,7 +77,7 @@ impl Kind {
     /// How many of these jobs this node claims at most: those that wait in its wheel, and those that run.
     /// The other nodes claim the rest. At least 1.
     ///
-    /// Where jobs have [priorities](crate::NewJob::priority), choose a small one, such as twice the concurrency: an
+    /// Where jobs have [priorities](crate::NewJob::priority), choose a small number, such as twice the concurrency: an
     /// urgent job waits for room behind what its node has claimed, and a quarter of that must have ended before
     /// the node looks again.
     pub fn most_held(mut self, most_held: usize) -> Self {
@@ -121,14 +121,14 @@ impl Kind {
     /// The limit is hard for claims: at no time have all nodes together more. There can be more handlers than claims
     /// if a job is cancelled or moved while it runs, or a node loses contact for longer than its liveness: the handler
     /// is [told to end](crate::Job::cancellation), and another job can begin. Each node obeys its own setting, and
-    /// counts the claims of those that have one.
+    /// counts the claims of the nodes that have one.
     pub fn total_concurrency(mut self, most: impl Into<Option<usize>>) -> Self {
         self.total_concurrency = most.into().map(|most| most.max(1));
         self
     }
 
-    /// How many of these jobs begin in a period on all nodes together: without a limit by default. At least 1, in at
-    /// least a microsecond. Each attempt counts.
+    /// How many of these jobs begin in a period on all nodes together: without a limit by default. At least 1 job, in a
+    /// period of at least a microsecond. Each attempt counts.
     ///
     /// In no period of this length are more jobs claimed, by the database's clock, and a node begins what it has
     /// claimed at once. They are spread: a fiftieth may begin together (one, if there are at most fifty), the others
