@@ -6,12 +6,12 @@
 //! | close connections that are silent | [Idle connections](idle_connections) |
 //! | ping WebSocket clients | [WebSocket pings](websocket_pings) |
 //! | limit what an HTTP server waits for | [HTTP servers](http_servers) |
-//! | repeat something, try it again, or wait until events stop | [Periodic work](periodic_work) |
+//! | repeat something, try it again after a growing pause, or wait until events stop | [Periodic work](periodic_work) |
 //! | expire the entries of a map or cache | [Expiring maps](expiring_maps) |
 //! | sleep and limit futures, or run async code at a deadline | [Async programs](async_programs) |
 //! | wait in a library | [In a library](in_a_library) |
 //! | test code with timeouts | [Tests on virtual time](virtual_time) |
-//! | set the tick, the buckets, the executor and the limit, and bound the memory | [Sizing](sizing) |
+//! | set the tick, the buckets, the executor, the limit and the threads, and bound the memory | [Sizing](sizing) |
 //! | know what the timer does, and hear of trouble | [Monitoring](watching) |
 //! | shut down, resume after a restart, and know what a drop ends | [Shutdown and restart](shutdown) |
 //! | notice what is stuck | [A watchdog](a_watchdog) |
@@ -21,10 +21,22 @@
 //! | choose the wheel under the timer | [Choosing a wheel](choosing_a_wheel) |
 //! | port code that uses Netty's `HashedWheelTimer` | [From Netty](from_netty) |
 //! | port code that uses Java's `ScheduledThreadPoolExecutor` | [From a scheduled executor](from_scheduled_executor) |
-//! | port code that uses `tokio::time` | [From tokio](from_tokio) |
+//! | port code that uses `tokio::time`, tokio-util's `DelayQueue` or pingora-timeout | [From tokio](from_tokio) |
 //! | compare it with other timers | [How fast it is](speed) |
 //! | know why it is built as it is | [Design notes](design) |
-//! | run work that a crash must not lose | [Jobs that survive a crash](jobs) |
+//! | run work that a crash must not lose, or that a cron schedule starts | [Jobs that survive a crash](jobs) |
+//!
+//! Some answers stand within a chapter:
+//!
+//! - [pause a timeout](request_deadlines#a-deadline-that-pauses), and resume it with the time that was left
+//! - [take a random part of a pause away](periodic_work#a-pause-that-changes), so that retries do not come together
+//! - [run something at a time of day](periodic_work#at-a-time-of-day)
+//! - [send a second request if the first is slow](async_programs#a-second-request-if-the-first-is-slow)
+//! - cancel all timeouts of one user: keep a [`CancelOnDrop`](crate::CancelOnDrop) of each in a list, and drop the list
+//! - [run tasks on a thread pool, a runtime or an event loop](sizing#the-executor)
+//! - [name the worker's thread, or give it a priority](sizing#the-threads)
+//! - [find out why timeouts are late](watching#if-timeouts-are-late)
+//! - [end a server, its jobs and the timer](shutdown#with-a-server-and-jobs)
 //!
 //! The [crate's page](crate) lists the guarantees and the limits. The chapters contain nothing to import.
 
