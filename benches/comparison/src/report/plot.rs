@@ -2,6 +2,7 @@
 
 use super::results::{Figure, Results};
 use super::scale::Scale;
+use super::speed::USUAL;
 use super::svg::{Anchor, Color, Picture};
 use super::words;
 use crate::catalogue::{Plot, WORKLOADS, Workload};
@@ -75,8 +76,8 @@ pub fn draw(results: &Results, work: &'static Workload, file: &Path) -> io::Resu
     Ok(true)
 }
 
-/// The picture of the README, if it was measured: what a flood does to a heartbeat. Bars from 0, because a logarithmic
-/// scale would need words.
+/// The picture of the README, if it was measured: what a flood does to a heartbeat, for the timers of the README's table.
+/// Bars from 0, because a logarithmic scale would need words.
 pub fn draw_headline(results: &Results, file: &Path) -> io::Result<()> {
     let Some(work) = WORKLOADS.iter().find(|work| work.name == "flood") else { return Ok(()) };
     let place = ("threads=16;flood=schedule_cancel;timer=same", "max_ms");
@@ -84,7 +85,10 @@ pub fn draw_headline(results: &Results, file: &Path) -> io::Result<()> {
     let Some(mut panel) = Panel::of(results, work, Plot::Bars("max_ms"), head) else {
         return Ok(());
     };
-    panel.rows.iter_mut().for_each(|row| row.rival = row.rival.split('-').next().unwrap());
+    panel.rows.retain_mut(|row| {
+        let usual = USUAL.iter().find(|(rival, _)| *rival == row.rival);
+        usual.inspect(|(_, name)| row.rival = name.split(' ').next().unwrap()).is_some()
+    });
     panel.scale = Scale::linear(panel.rows.iter().flat_map(Row::values).fold(1.0, f64::max));
     let title = "A 5 ms heartbeat while 16 threads schedule and cancel";
     save(&[panel], title, "worst delay in 3 s; less is better; two processors", file)

@@ -74,7 +74,7 @@ const SLEEPING: &str = "sleeping=1000000";
 /// A rival, and the head of its column.
 type Column = (&'static str, &'static str);
 
-const USUAL: [Column; 4] =
+pub(super) const USUAL: [Column; 4] =
     [(OURS, "wheelwork"), (NETTY_DEFAULT, "Netty"), (TOKIO, "tokio `Sleep`"), (PINGORA, "pingora")];
 const MORE: [Column; 3] = [
     (NETTY_BEST, "Netty, best flags"),
