@@ -95,7 +95,7 @@ fn rule_10_a_turn_that_overflows_is_an_error() {
 fn rule_10_a_limit_of_zero_is_an_error() {
     let (error, text) = error_of(builder().max_pending_timeouts(0));
     assert!(matches!(error, BuildError::NoPendingAllowed));
-    assert_eq!(text, "a limit of 0 pending timeouts: expected at least 1");
+    assert_eq!(text, "the limit of pending timeouts must be greater than zero");
 }
 
 #[test]

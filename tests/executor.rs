@@ -273,7 +273,7 @@ fn rule_10_a_pool_of_an_impossible_size_is_an_error() {
         assert!(error.to_string().contains("at most 16777216"), "{error}");
     }
     let error = ThreadPool::with_size(1, 0).unwrap_err();
-    assert_eq!(error.to_string(), "a queue of 0 jobs: expected at least 1");
+    assert_eq!(error.to_string(), "the length of the queue must be greater than zero");
 }
 
 #[test]

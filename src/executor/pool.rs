@@ -70,10 +70,10 @@ pub struct ThreadPool(Arc<Owner>);
 #[non_exhaustive]
 pub enum PoolError {
     /// The number of threads is 0. Such a pool would never run anything.
-    #[error("a pool of 0 threads: expected at least 1")]
+    #[error("the number of threads must be greater than zero")]
     NoThreads,
     /// The capacity of the queue is 0. Such a queue would refuse every job.
-    #[error("a queue of 0 jobs: expected at least 1")]
+    #[error("the length of the queue must be greater than zero")]
     NoQueue,
     /// The capacity of the queue is too large. Its memory is allocated when the pool is made.
     #[error("a queue of {capacity} jobs: expected at most {LONGEST_QUEUE}")]

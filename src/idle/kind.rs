@@ -36,7 +36,7 @@ pub enum IdleKind {
     /// A write waits, and has made no progress. Unlike [`Writer`](Self::Writer), this is never reported while there is
     /// nothing to write.
     WaitingWrite,
-    /// The connection has reached its greatest age. This is no silence: traffic and pauses do not matter.
+    /// The connection has reached its maximum age. This is no silence: traffic and pauses do not matter.
     Age,
     /// The timer was stopped; this is the last report. Each connection that was watched then is
     /// reported once, and the answer has no effect.

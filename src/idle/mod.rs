@@ -3,7 +3,7 @@
 //! A server records every read and write of a connection in the connection's [`Watch`]. This costs one or two stores.
 //! When a connection has been silent for its duration, a callback receives it and answers whether to keep watching. The
 //! kinds of silence are those of Netty's `IdleStateHandler`: no reads, no writes, no activity; a write that waits, as
-//! in its `WriteTimeoutHandler`; and a greatest age. [The guide](crate::guide::idle_connections) shows it in servers of
+//! in its `WriteTimeoutHandler`; and a maximum age. [The guide](crate::guide::idle_connections) shows it in servers of
 //! threads, event loops and tasks.
 //!
 //! ```

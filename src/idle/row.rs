@@ -27,7 +27,7 @@ pub(super) struct Row<T> {
     used: u64,
     occupants: [Occupant<T>; BLOCK],
     reports: LastReports,
-    /// When the connections whose policies have a greatest age began; `NEVER` for the others. Most rows have none.
+    /// When the connections whose policies have a maximum age began; `NEVER` for the others. Most rows have none.
     births: Option<Box<[u64; BLOCK]>>,
 }
 

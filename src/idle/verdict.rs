@@ -15,7 +15,7 @@ pub(super) type Reported = [u64; IdleKind::LIMITED.len()];
 /// What has become of a connection so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Past {
-    /// Since when its age counts. Without a greatest age it has no meaning.
+    /// Since when its age counts. Without a maximum age it has no meaning.
     pub(super) born: u64,
     pub(super) reported: Reported,
 }

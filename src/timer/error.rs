@@ -58,7 +58,7 @@ pub enum BuildError {
     #[error("a policy for refused jobs, but no executor")]
     NoExecutor,
     /// The limit of pending timeouts is zero.
-    #[error("a limit of 0 pending timeouts: expected at least 1")]
+    #[error("the limit of pending timeouts must be greater than zero")]
     NoPendingAllowed,
     /// The thread's name contains a zero byte.
     #[error("the thread name {name:?} contains a zero byte")]
@@ -72,11 +72,10 @@ pub enum BuildError {
         /// The system's error.
         source: std::io::Error,
     },
-    /// The clock counts suspends, and the system gave the worker no timer that does: expected two free descriptors.
+    /// The clock counts suspends, and the system gave the worker no timer that does. That takes two free file
+    /// descriptors.
     #[cfg(all(target_os = "linux", feature = "boottime", not(any(loom, shuttle))))]
-    #[error(
-        "the worker cannot sleep by a clock that counts suspends: expected two free descriptors"
-    )]
+    #[error("the worker needs two free file descriptors to sleep on a clock that counts suspends")]
     Sleep {
         /// The system's error.
         source: std::io::Error,
@@ -119,9 +118,7 @@ pub enum StopError {
         task: Option<BusyTask>,
     },
     /// This process was forked from the one that has the worker's thread.
-    #[error(
-        "the timer's worker is in process {process}: expected a stop there, not in a forked child"
-    )]
+    #[error("the timer's worker is in process {process}: stop it there, not in a forked child")]
     Forked {
         /// The process that has the worker's thread.
         process: u32,

@@ -1,4 +1,4 @@
-//! A stream has a greatest age: it ends softly, and after the grace in any case.
+//! A stream has a maximum age: it ends softly, and after the grace in any case.
 
 use super::script::Script;
 use super::{TICK, assert_idle, assert_moved, pipe, read, streams, write};

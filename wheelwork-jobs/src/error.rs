@@ -143,7 +143,7 @@ pub enum OpenError {
         kind: String,
     },
     /// No job of the kind could run.
-    #[error("a concurrency of 0 for the kind {kind:?}: expected at least 1")]
+    #[error("the concurrency of the kind {kind:?} must be greater than zero")]
     NoConcurrency {
         /// The kind.
         kind: String,

@@ -52,7 +52,7 @@ impl fmt::Debug for Pauser {
 }
 
 /// Pauses the watch of a stream until it is dropped. Created by [`Pauser::pause`]. The end counts as a touch. It takes
-/// a lock for a short time, and if the stream has reached its greatest age, it wakes the tasks that wait for it.
+/// a lock for a short time, and if the stream has reached its maximum age, it wakes the tasks that wait for it.
 ///
 /// # Examples
 ///

@@ -36,7 +36,7 @@ fn describe(kind: IdleKind, silent_for: Duration) -> String {
         IdleKind::WaitingWrite => "a write has waited",
         IdleKind::Both | IdleKind::TimerStopped => "nothing was read or written",
         IdleKind::Age => {
-            return format!("open for {silent_for:?}, which is its greatest age");
+            return format!("open for {silent_for:?}, its maximum age");
         }
     };
     format!("{missing} for {silent_for:?}")

@@ -23,7 +23,7 @@ async fn settings_that_cannot_work_are_refused() {
     let twice = refusal(|b| b.handle("n", handle).handle("n", handle)).await;
     assert_eq!(twice, "two handlers for the kind \"n\"");
     let none = refusal(|b| b.handle(Kind::new("n").concurrency(0), handle)).await;
-    assert_eq!(none, "a concurrency of 0 for the kind \"n\": expected at least 1");
+    assert_eq!(none, "the concurrency of the kind \"n\" must be greater than zero");
     let nul = refusal(|b| b.handle("n\0", handle)).await;
     assert!(nul.contains("NUL character"), "{nul}");
     let window = refusal(|b| b.window(Duration::from_secs(14))).await;
