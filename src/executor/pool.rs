@@ -54,7 +54,7 @@ const LONGEST_QUEUE: usize = 1 << 24;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct ThreadPool(Arc<Owner>);
+pub struct ThreadPool(Arc<Threads>);
 
 /// Why a thread pool could not be made.
 ///
@@ -104,8 +104,8 @@ struct Idle {
     closed: bool,
 }
 
-/// Closes the queue when the last handle is dropped.
-struct Owner {
+/// The threads and their queue. The drop, with the last handle, closes the queue.
+struct Threads {
     queue: Arc<Queue<Job>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -132,17 +132,17 @@ impl ThreadPool {
         if capacity > LONGEST_QUEUE {
             return Err(PoolError::QueueTooLong { capacity });
         }
-        let owner =
-            Owner { queue: Arc::new(Queue::new(capacity)), threads: Mutex::new(Vec::new()) };
+        let pool =
+            Threads { queue: Arc::new(Queue::new(capacity)), threads: Mutex::new(Vec::new()) };
         for number in 1..=threads {
-            let queue = owner.queue.clone();
+            let queue = pool.queue.clone();
             let thread = thread::Builder::new()
                 .name(format!("wheelwork-pool-{number}"))
                 .spawn(move || queue.serve(Job::run))
                 .map_err(|source| PoolError::ThreadStart { number, threads, source })?;
-            owner.threads.lock().push(thread);
+            pool.threads.lock().push(thread);
         }
-        Ok(Self(Arc::new(owner)))
+        Ok(Self(Arc::new(pool)))
     }
 
     /// Drops this handle. If it was the last one, waits until all queued jobs have run, and returns true. Otherwise it
@@ -151,9 +151,9 @@ impl ThreadPool {
     /// A timer's worker has a handle until its thread ends: after [`stop`](crate::HashedWheelTimer::stop) it is gone,
     /// after `stop_timeout` and `stop_async` perhaps not yet.
     pub fn join(self) -> bool {
-        let Some(owner) = Arc::into_inner(self.0) else { return false };
-        owner.queue.close();
-        let threads = std::mem::take(&mut *owner.threads.lock());
+        let Some(pool) = Arc::into_inner(self.0) else { return false };
+        pool.queue.close();
+        let threads = std::mem::take(&mut *pool.threads.lock());
         let me = thread::current().id();
         for thread in threads.into_iter().filter(|t| t.thread().id() != me) {
             // The threads do not panic: a job contains the panics of its task.
@@ -219,7 +219,7 @@ impl<J> Queue<J> {
     }
 }
 
-impl Drop for Owner {
+impl Drop for Threads {
     fn drop(&mut self) {
         self.queue.close();
     }

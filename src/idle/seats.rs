@@ -28,7 +28,7 @@ use super::row::{Row, Stage};
 use super::verdict::{CheckTime, Verdict};
 use crate::base::sync::Arc;
 use crate::time::tick::{NEVER, TickScale};
-use crate::wheel::{Due, Filing, Hashed, Next, Standing, Token, is_sweep_worth_it};
+use crate::wheel::{Due, Filing, Hashed, NextLive, Standing, Token, is_sweep_worth_it};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -257,10 +257,10 @@ impl<T> Seats<T> {
             }
         });
         self.next = match found {
-            Next::At(due) => Some(due),
-            Next::Later | Next::Unknown => None,
+            NextLive::At(due) => Some(due),
+            NextLive::Later | NextLive::Unknown => None,
         };
-        found != Next::Unknown
+        found != NextLive::Unknown
     }
 
     /// Takes back a batch of reported connections with their answers. Returns those to report again, because another kind

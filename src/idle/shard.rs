@@ -54,14 +54,14 @@ pub(super) struct Shard<T> {
 /// What the lock of a shard protects.
 pub(super) struct Contents<T> {
     pub(super) seats: Seats<T>,
-    check: Option<Pending>,
+    check: Option<NextCheck>,
     epoch: u64,
     /// The last present time that was used under the lock.
     now: u64,
 }
 
 /// The check that counts.
-struct Pending {
+struct NextCheck {
     timeout: Internal,
     /// The tick that it is scheduled for.
     tick: u64,
@@ -228,7 +228,7 @@ impl<T: Send + 'static> Shard<T> {
         };
         // It may be past: otherwise what a slice has left would reschedule the check.
         let tick = contents.seats.next_check();
-        contents.check = Some(Pending { timeout: scheduled?, tick, skipped });
+        contents.check = Some(NextCheck { timeout: scheduled?, tick, skipped });
         contents.epoch = epoch;
         Ok(())
     }

@@ -48,7 +48,7 @@ use std::time::Instant;
 pub struct Run<'a>(pub(super) &'a Pin<Erased>);
 
 /// When a timeout that goes on is due.
-struct Due {
+struct NextRun {
     deadline: u64,
     /// Whether this is a missed run, which is due by now.
     missed: bool,
@@ -157,7 +157,7 @@ fn task_panicked(pin: &Pin<Erased>) {
 }
 
 /// When the next run is due. `None` if it counts from the end of this one, and the clock panics.
-fn next_due(timer: &Link, when: When) -> Option<Due> {
+fn next_due(timer: &Link, when: When) -> Option<NextRun> {
     let gate = &timer.gate;
     let deadline = match when {
         When::After(NEVER) => NEVER,
@@ -167,8 +167,8 @@ fn next_due(timer: &Link, when: When) -> Option<Due> {
     let not_overdue = gate.not_overdue(deadline);
     Some(match when {
         // Moved, it would look like a reschedule, and the series would count from there.
-        When::OnBeat(_, missed) => Due { deadline, missed: missed || deadline < not_overdue },
-        _ => Due { deadline: not_overdue, missed: false },
+        When::OnBeat(_, missed) => NextRun { deadline, missed: missed || deadline < not_overdue },
+        _ => NextRun { deadline: not_overdue, missed: false },
     })
 }
 
@@ -181,7 +181,7 @@ fn go_on(
     task: Erased,
     when: When,
     on_worker: bool,
-) -> Option<(Due, Token)> {
+) -> Option<(NextRun, Token)> {
     // Counted before the timeout can end, so that no count is ever too low.
     gate_of(runner).begins_beyond();
     timer_of(runner).count(|counts| match on_worker {

@@ -21,7 +21,7 @@ pub(crate) enum Standing {
 
 /// The result of [`Exact::confirm_next`](super::structure::Exact::confirm_next).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum NextLive {
     /// The next timeout, or one that is due beyond the structure's reach.
     At(Due),
     /// No timeout is due up to the last tick of the search.

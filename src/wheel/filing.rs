@@ -11,7 +11,7 @@
 //! The owner also knows how many tokens are live. All other entries are dead, until a sweep drops them (see `sweep`).
 
 use super::agenda::Agenda;
-use super::confirm::{Next, Standing};
+use super::confirm::{NextLive, Standing};
 use super::structure::{Exact, TokenWheel};
 use super::token::{Due, Token};
 
@@ -107,9 +107,9 @@ impl<W: Exact> Filing<W> {
         last: u64,
         budget: usize,
         mut check: impl FnMut(Due) -> Standing,
-    ) -> Next {
+    ) -> NextLive {
         if self.agenda.next_tick().is_some() {
-            return Next::Unknown;
+            return NextLive::Unknown;
         }
         self.agenda.free(); // a pass that stopped at the last token has kept its memory
         let Self { wheel, entries, .. } = self;

@@ -91,7 +91,7 @@ pub(crate) use values::slab;
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 pub(crate) use confirm::Confirm;
-pub(crate) use confirm::{Next, Standing};
+pub(crate) use confirm::{NextLive, Standing};
 pub(crate) use filing::Filing;
 pub(crate) use hashed::MAX_TICKS_PER_WHEEL;
 #[cfg(all(test, not(any(loom, shuttle))))]

@@ -5,13 +5,13 @@
 //! what a token stands for, nor its deadline. If the owner of the deadlines finds that a deadline
 //! has moved on, it inserts the token again. So the timer's `reschedule` need not touch the wheel.
 //!
-//! A structure may reach only so many ticks ahead. A token that is filed under a later tick comes out
-//! at the end of this reach. Its owner inserts it again then.
+//! A structure may reach only a certain number of ticks ahead. A token that is filed under a later tick
+//! comes out at the end of this reach. Its owner inserts it again then.
 //!
 //! No step takes longer than reading one bucket, or than the budget that its caller gives.
 
 use super::bucket::Bucket;
-use super::confirm::{Confirm, Next, Standing};
+use super::confirm::{Confirm, NextLive, Standing};
 use super::earliest::NOTHING;
 use super::token::{Due, Token};
 use std::fmt;
@@ -157,7 +157,7 @@ pub(crate) trait Exact: TokenWheel {
         last: u64,
         budget: usize,
         check: impl FnMut(Due) -> Standing,
-    ) -> Next {
+    ) -> NextLive {
         let mut confirm = Confirm::new(budget, (self.current_tick(), self.reach()), check);
         while let Some(tick) = self.next_expiry().filter(|&tick| tick <= last) {
             self.confirm_tick(tick, &mut confirm);
@@ -165,13 +165,13 @@ pub(crate) trait Exact: TokenWheel {
                 self.insert(tick, token);
             }
             if let Some(due) = confirm.found {
-                return Next::At(due);
+                return NextLive::At(due);
             }
             if confirm.is_done() {
-                return Next::Unknown;
+                return NextLive::Unknown;
             }
         }
-        Next::Later
+        NextLive::Later
     }
 }
 

@@ -13,7 +13,7 @@ use super::Worker;
 use crate::intake::alarm::Woken;
 use crate::time::Pace;
 use crate::time::tick::NEVER;
-use crate::wheel::{Due, Exact, Next, Standing};
+use crate::wheel::{Due, Exact, NextLive, Standing};
 use std::time::Duration;
 
 /// How many nanoseconds ahead the worker confirms the next entry. So an entry that was cancelled or
@@ -43,31 +43,31 @@ impl<W: Exact> Worker<W> {
     pub(super) fn confirm_next(&mut self) -> bool {
         let near = self.last_pass + (CONFIRM_AHEAD / self.gate().scale.tick_nanos()).max(1);
         match self.confirm_until(near) {
-            Next::Unknown => false,
-            Next::At(_) => true,
-            Next::Later
+            NextLive::Unknown => false,
+            NextLive::At(_) => true,
+            NextLive::Later
                 if self.filing.next_expiry().is_none()
                     || self.shared().counts.is_anything_pending() =>
             {
                 true
             }
-            Next::Later => self.confirm_until(NEVER) != Next::Unknown,
+            NextLive::Later => self.confirm_until(NEVER) != NextLive::Unknown,
         }
     }
 
     /// Finds the earliest live entry up to tick `last`.
-    fn confirm_until(&mut self, last: u64) -> Next {
+    fn confirm_until(&mut self, last: u64) -> NextLive {
         let Self { control, chunks, filing, sleep, .. } = self;
         let shared = &control.shared;
         let Some(next) = filing.next_expiry().filter(|&next| next <= last) else {
-            return Next::Later;
+            return NextLive::Later;
         };
         let mut tick_of = |due: Due| {
             chunks.confirm(due.token).map(|deadline| shared.gate.scale.tick_not_before(deadline))
         };
         if let Some(due) = sleep.confirmed.filter(|due| due.tick == next) {
             if tick_of(due).is_some_and(|tick| tick <= due.tick) {
-                return Next::At(due);
+                return NextLive::At(due);
             }
         }
         let standing = |due: Due| match tick_of(due) {
@@ -76,7 +76,7 @@ impl<W: Exact> Worker<W> {
             Some(_) => Standing::Due,
         };
         let next = filing.confirm_next(last, CONFIRMED_PER_PASS, standing);
-        if let Next::At(due) = next {
+        if let NextLive::At(due) = next {
             sleep.confirmed = Some(due);
         }
         next

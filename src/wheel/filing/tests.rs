@@ -62,7 +62,7 @@ fn confirming_forgets_the_dead_entries_that_it_meets() {
         5 => Standing::Later(7),
         _ => Standing::Due,
     });
-    assert_eq!(next, Next::At(Due { tick: 6, token: token(2) }));
+    assert_eq!(next, NextLive::At(Due { tick: 6, token: token(2) }));
     assert_eq!(popped(&mut filing, 10), [(6, 2), (7, 1)]);
     assert_eq!(filing.entries, 0);
 }

@@ -1,7 +1,7 @@
 //! Far timeouts are on time, and keep their order beside those that come into reach.
 
 use super::token;
-use crate::wheel::confirm::{Next, Standing};
+use crate::wheel::confirm::{NextLive, Standing};
 use crate::wheel::filing::Filing;
 use crate::wheel::structure::TokenWheel;
 use crate::wheel::token::Due;
@@ -155,7 +155,7 @@ fn rule_06_a_search_leaves_an_entry_that_is_due_beyond_the_reach() {
     let end_of_reach = filing.wheel.reach();
     for _ in 0..2 {
         let next = filing.confirm_next(u64::MAX, 10, |_| Standing::Later(100_000));
-        assert_eq!(next, Next::At(Due { tick: end_of_reach, token: token(1) }));
+        assert_eq!(next, NextLive::At(Due { tick: end_of_reach, token: token(1) }));
         assert_eq!(filing.pop(9), None);
     }
 }

@@ -3,7 +3,7 @@
 //! those seldom sweep.)
 
 use super::{all_due, token};
-use crate::wheel::confirm::{Next, Standing};
+use crate::wheel::confirm::{NextLive, Standing};
 use crate::wheel::structure::{Exact, TokenWheel};
 use crate::wheel::token::{Due, Token};
 use crate::wheel::values::InOrder;
@@ -77,7 +77,8 @@ struct Check<W> {
 }
 
 type Insert<W> = fn(&mut InOrder<W>, u64, Token);
-type Confirm<W> = fn(&mut InOrder<W>, u64, usize, &mut dyn FnMut(Due) -> Standing) -> Option<Next>;
+type Confirm<W> =
+    fn(&mut InOrder<W>, u64, usize, &mut dyn FnMut(Due) -> Standing) -> Option<NextLive>;
 
 /// Timeouts are pushed back to consecutive ticks from here on, so no two share a tick.
 const PUSHED_BACK: u64 = 1 << 60;
@@ -179,12 +180,12 @@ impl<W: TokenWheel> Check<W> {
         let first = self.expected.live.keys().next().map(|key| key.0);
         let next = self.filing.next_expiry();
         match found {
-            None | Some(Next::Unknown) => assert!(found.is_none() || budget < usize::MAX),
-            Some(Next::Later) => {
+            None | Some(NextLive::Unknown) => assert!(found.is_none() || budget < usize::MAX),
+            Some(NextLive::Later) => {
                 assert!(first.is_none_or(|tick| tick > last));
                 assert!(next.is_none_or(|tick| tick > last));
             }
-            Some(Next::At(Due { tick, token })) => {
+            Some(NextLive::At(Due { tick, token })) => {
                 assert_eq!(next, Some(tick));
                 let is_due = self.expected.live.contains_key(&(tick, token.index));
                 let filed = self.expected.tick_of(token.index);
