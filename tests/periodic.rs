@@ -209,7 +209,7 @@ fn rule_01_a_periodic_timeout_is_returned_by_stop() {
     assert_eq!(runs.take(), [100, 100], "run once more by hand, and not armed again");
 }
 
-/// One task asks for another run after its timeout was cancelled during the present one.
+/// One task asks for another run after its timeout was cancelled during the current one.
 #[test]
 fn rule_01_a_timeout_repeats_only_if_nobody_ended_it_during_its_run() {
     struct Asked(Record<bool>, fn(&Run<'_>), #[expect(dead_code, reason = "counted")] Arc<()>);

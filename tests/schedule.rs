@@ -215,7 +215,7 @@ fn rule_07_ticks_run_in_order_after_a_stall(wheel: WheelKind) {
     }
 }
 
-/// A timeout that was pushed back leaves the wheel at its former tick, and is filed again.
+/// A timeout that was pushed back leaves the wheel at its previous tick, and is filed again.
 fn rule_07_rescheduled_timeouts_run_in_their_new_tick_after_a_stall(wheel: WheelKind) {
     for stall in [10u32, 2000] {
         let (timer, clock) = manual_with(on(wheel));

@@ -47,7 +47,7 @@ fn pauses_and_speeds_move_all_deadlines() {
 
 /// It is late by a tick, or by 12.7 % of the delay, however long nobody has told it the time.
 #[test]
-fn a_linux_wheel_counts_a_delay_from_the_present_that_it_gets() {
+fn a_linux_wheel_counts_a_delay_from_the_time_that_it_gets() {
     type Timed = TimedWheel<u32, Linux>;
     let histories: [fn(&mut Timed, Instant, Instant); 8] = [
         |wheel, _, now| {
@@ -82,7 +82,7 @@ fn a_linux_wheel_counts_a_delay_from_the_present_that_it_gets() {
             wheel.insert(start, SECOND, 50);
             let expired = wheel.pop(now).unwrap();
             let tick = wheel.ticks().after(now, 50 * MS);
-            wheel.wheel_mut().insert(tick, expired.value); // in the pass, which knows the present
+            wheel.wheel_mut().insert(tick, expired.value); // in the pass, which knows the current tick
         },
         |wheel, start, now| {
             wheel.insert(start, SECOND, 50);

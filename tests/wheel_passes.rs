@@ -221,7 +221,7 @@ fn a_callback_may_insert_remove_and_reschedule() {
             assert!(wheel.reschedule(third, 9));
             assert!(wheel.reschedule(fourth, 70));
             assert!(!wheel.reschedule(first, 5), "it has expired");
-            wheel.insert(0, 10); // overdue: in the present tick
+            wheel.insert(0, 10); // overdue: in the current tick
             wheel.insert(5, 50);
         }
     });

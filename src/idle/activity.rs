@@ -170,7 +170,7 @@ impl Activity {
 
 /// The shard of a connection, as its handle uses it.
 pub(super) trait Watcher: Send + Sync {
-    /// The present, in nanoseconds since the timer's origin.
+    /// The current time, in nanoseconds since the timer's origin.
     fn now(&self) -> u64;
     fn leave(&self, seat: u32);
     fn set_policy(&self, seat: u32, policy: IdlePolicy);

@@ -66,7 +66,7 @@ impl<T> Manager<T> {
         Timestamp::new(self.origin, self.timer.now())
     }
 
-    /// The present for reports that must be made even if the timer's clock panics. In that case it
+    /// The current time for reports that must be made even if the timer's clock panics. In that case it
     /// is before all activity, so the reports show no silence.
     pub(super) fn now_contained(&self) -> u64 {
         catch_panic::contained(|| self.now().nanos()).unwrap_or(0)

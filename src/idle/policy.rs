@@ -168,7 +168,7 @@ impl Limits {
     }
 }
 
-/// The present factor for all durations.
+/// The current factor for all durations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scale(pub(super) f64);
 

@@ -6,7 +6,7 @@
 //! so on a pool a slow callback delays only the connections that are reported with it.
 //!
 //! One run checks a *slice* of the connections under the lock (`seats::CHECKS_PER_SLICE`). If more are
-//! due, the next check is due in the present tick: other due timeouts get their turn, then that check
+//! due, the next check is due in the current tick: other due timeouts get their turn, then that check
 //! continues. So no thread waits for the lock longer than one slice takes.
 //!
 //! A connection that was active or has left still has its token in the wheel. If no other connection
@@ -56,7 +56,7 @@ pub(super) struct Contents<T> {
     pub(super) seats: Seats<T>,
     check: Option<NextCheck>,
     epoch: u64,
-    /// The last present time that was used under the lock.
+    /// The last time of the clock that was used under the lock.
     now: u64,
 }
 
@@ -189,7 +189,7 @@ impl<T: Send + 'static> Shard<T> {
         self.report(idle, time.now);
     }
 
-    /// Schedules the check after the one that runs, for the present tick if one slice was not
+    /// Schedules the check after the one that runs, for the current tick if one slice was not
     /// enough. Returns false if the timer accepts none.
     fn schedule_next(self: &Arc<Self>, contents: &mut Contents<T>, time: CheckTime) -> bool {
         let tick_now = self.manager.ticks.tick_at(time.now);
@@ -289,7 +289,7 @@ impl<T: Send + 'static> Shard<T> {
                 warning!("{panics} panics of an idle callback");
             }
             let mut contents = self.lock_after_others();
-            // The present scale, because a check of all connections has missed these. But the time
+            // The current scale, because a check of all connections has missed these. But the time
             // of the report, so that an activity since then comes after it.
             let time = CheckTime { now, scale: self.manager.scale() };
             let (mut again, dismissed) = contents.seats.put_back(batch, time);

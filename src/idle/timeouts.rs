@@ -195,7 +195,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
         &self.shards[shard_of_this_thread(self.shards.len())]
     }
 
-    /// The present time, for the `_at` methods of [`Watch`].
+    /// The current time, for the `_at` methods of [`Watch`].
     ///
     /// # Examples
     ///

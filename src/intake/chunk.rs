@@ -313,7 +313,8 @@ impl<P> Chunk<P> {
     }
 
     /// Announces a slot like `announce_moved` that is due by now: a missed run, or an internal timeout of this tick. It
-    /// runs in the worker's present pass, in its own tick's turn, unless the tick ends first. Then it runs in the next pass.
+    /// runs in the worker's current pass, in its own tick's turn, unless the tick ends first. Then it runs in the next
+    /// pass.
     #[cold]
     pub(crate) fn announce_due(&self, deadline: u64) {
         self.announce_moved(deadline);

@@ -16,7 +16,7 @@ use crate::worker::chunks::Chunks;
 use std::mem::ManuallyDrop;
 use std::num::NonZeroU64;
 
-/// The present time of the models.
+/// The current time of the models.
 const NOW: u64 = 80;
 
 /// A deadline that is due, a later one, and a time after both.

@@ -179,7 +179,7 @@ impl<T> Link<T> {
         }
     }
 
-    /// The present, where a panic of the clock must not reach the caller: at the end of a run. `None` if the clock
+    /// The current time, where a panic of the clock must not reach the caller: at the end of a run. `None` if the clock
     /// panics, which is counted.
     pub(crate) fn now_contained(&self) -> Option<u64> {
         let now = self.gate.time.now_contained();
@@ -234,7 +234,7 @@ impl<T> Shared<T> {
         self.alarm.parker().thread_name().unwrap_or_default()
     }
 
-    /// The present, where a panic of the clock must not reach the caller: on the worker. `None` if the clock
+    /// The current time, where a panic of the clock must not reach the caller: on the worker. `None` if the clock
     /// panics, which is counted.
     #[inline]
     pub(crate) fn now_contained(&self) -> Option<u64> {

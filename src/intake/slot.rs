@@ -303,7 +303,7 @@ impl<P> Slot<P> {
     }
 
     /// The deadline, unless the timeout has ended.
-    pub(crate) fn present_deadline(&self) -> Option<u64> {
+    pub(crate) fn current_deadline(&self) -> Option<u64> {
         let state = self.load();
         (!state.phase().has_ended()).then(|| state.deadline())
     }

@@ -38,7 +38,7 @@ use std::time::Instant;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Clock: Send + Sync + 'static {
-    /// The present instant. Called once for each timeout that is scheduled with a delay. The timer holds no lock
+    /// The current instant. Called once for each timeout that is scheduled with a delay. The timer holds no lock
     /// meanwhile.
     ///
     /// A panic on a thread that schedules reaches the caller, and the timer is unchanged. A panic

@@ -63,7 +63,7 @@ struct Inner {
 }
 
 impl ManualClock {
-    /// A clock that shows the present instant.
+    /// A clock that shows the current instant.
     ///
     /// # Panics
     ///
@@ -254,7 +254,7 @@ impl ManualClock {
         self.advance_if(|| true)
     }
 
-    /// Moves the time to what is due next, if nothing was handed over at the present time, and if `may_move`
+    /// Moves the time to what is due next, if nothing was handed over at the current time, and if `may_move`
     /// still holds then. False if nothing is pending.
     pub(crate) fn advance_if(&self, may_move: impl Fn() -> bool) -> bool {
         let timers = self.timers();

@@ -5,8 +5,8 @@
 //!
 //! A timeout must not be early. So a thread that computes a deadline may read a time that is too
 //! late, but never one that is too early. Each thread keeps an *anchor*: an `Instant`, and a read
-//! of the processor's counter just before it. For the next 65,536 counts (the *window*, some 30 µs)
-//! the present is the anchor plus the counts since, at a rate that is 30 % too fast (the
+//! of the processor's counter just before it. For the next 65,536 counts (the *window*, about 30 µs)
+//! the current time is the anchor plus the counts since, at a rate that is 30 % too fast (the
 //! *surplus*). Then the thread takes a new anchor.
 //!
 //! **Why it is never behind `Instant`.** To follow the wall clock, the kernel may run its clock faster or slower, by

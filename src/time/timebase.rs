@@ -37,7 +37,7 @@ impl Timebase {
         read(&self.clock)
     }
 
-    /// The present for the worker. `None` if the clock panics.
+    /// The current time for the worker. `None` if the clock panics.
     #[inline]
     pub(crate) fn now_contained(&self) -> Option<u64> {
         let now = match &self.clock {
@@ -47,8 +47,8 @@ impl Timebase {
         Some(self.nanos_at(now))
     }
 
-    /// The present for threads that schedule. It is never behind the worker's present, and at most
-    /// some 10 µs ahead of it.
+    /// The current time for threads that schedule. It is never behind that of the worker, and at most
+    /// about 10 µs ahead of it.
     #[inline]
     pub(crate) fn now_or_later(&self) -> u64 {
         match &self.clock {
@@ -63,9 +63,9 @@ impl Timebase {
         self.now_or_later().saturating_add(nanos(delay))
     }
 
-    /// The deadline of a future `delay` from now. A delay of zero means the exact present, so that the future is
-    /// ready at its first poll. The present of `deadline_after` may be ahead of the clock, and the future would
-    /// wait for a tick.
+    /// The deadline of a future `delay` from now. A delay of zero means the exact current time, so that the future is
+    /// ready at its first poll. The time that `deadline_after` takes for now may be ahead of the clock, and the future
+    /// would wait for a tick.
     #[inline]
     pub(crate) fn poll_deadline_after(&self, delay: Duration) -> u64 {
         if delay.is_zero() { self.nanos_at(self.now_instant()) } else { self.deadline_after(delay) }

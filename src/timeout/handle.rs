@@ -78,7 +78,7 @@ impl Timeout {
     /// periodic, or has gone on before, the first such cancel returns true. In both cases no further run
     /// starts: if the run returns [`Next::after`](crate::task::Next::after) or [`Next::at`](crate::task::Next::at), or if
     /// the series would go on, the timeout is cancelled then, and the callback is called on the thread of
-    /// the run. If the present run still waits in an executor, and the cancel returned true, it does not start
+    /// the run. If the current run still waits in an executor, and the cancel returned true, it does not start
     /// either.
     ///
     /// After `stop` has returned the timeout, a cancel returns false: the timeout is neither cancelled nor
@@ -136,10 +136,10 @@ impl Timeout {
         matches!(self.slot().phase(), Phase::Running | Phase::Denied | Phase::Expired)
     }
 
-    /// The instant at which the timeout expires, or at which its present run was due. `None` after the
+    /// The instant at which the timeout expires, or at which its current run was due. `None` after the
     /// end of the timeout. The time left is its difference to [`now`](Self::now).
     pub fn deadline(&self) -> Option<Instant> {
-        self.slot().present_deadline().map(|deadline| self.gate().time.instant_at(deadline))
+        self.slot().current_deadline().map(|deadline| self.gate().time.instant_at(deadline))
     }
 
     /// Moves the deadline to `delay` from now, without an allocation. The handle stays the same, and the limit of
@@ -256,7 +256,7 @@ impl Timeout {
         CancelOnDrop(Some(self))
     }
 
-    /// The present instant by the timer's clock.
+    /// The current instant by the timer's clock.
     pub fn now(&self) -> Instant {
         self.gate().time.now_instant()
     }

@@ -50,7 +50,7 @@ pub(super) enum When {
     /// At this instant, but not before the next tick.
     At(Instant),
     /// Exactly at this instant, as a series keeps its phase. If it is due already, or if the flag says so, the run is
-    /// missed: it comes within the worker's present pass, in the order of all due timeouts.
+    /// missed: it comes within the worker's current pass, in the order of all due timeouts.
     OnBeat(Instant, bool),
 }
 

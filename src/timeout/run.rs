@@ -68,7 +68,7 @@ impl Run<'_> {
         self.gate().time.instant_at(self.slot().deadline())
     }
 
-    /// The present instant by the timer's clock.
+    /// The current instant by the timer's clock.
     pub fn now(&self) -> Instant {
         self.gate().time.now_instant()
     }

@@ -26,7 +26,7 @@ pub(crate) enum Admit {
     Once,
     /// The timeout is periodic.
     Series,
-    /// The timeout is due by now, and runs within the worker's present pass.
+    /// The timeout is due by now, and runs within the worker's current pass.
     DueNow,
 }
 

@@ -187,7 +187,7 @@ impl HashedWheelTimer {
         internals.schedule(timer, task, deadline, admit)
     }
 
-    /// The present instant by the timer's clock.
+    /// The current instant by the timer's clock.
     #[inline]
     pub fn now(&self) -> Instant {
         self.gate().time.now_instant()
@@ -231,7 +231,7 @@ impl HashedWheelTimer {
     ///
     /// ```
     /// # let timer = wheelwork::HashedWheelTimer::new()?;
-    /// // The number of the present tick.
+    /// // The number of the current tick.
     /// let running = timer.now() - timer.started_at();
     /// let step = running.as_nanos() / 8 * 8;
     /// let tick = step / timer.tick_duration().as_nanos();

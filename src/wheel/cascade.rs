@@ -9,10 +9,10 @@
 //!
 //! Time goes from one bucket with entries to the next, never tick by tick. So empty ticks and empty
 //! buckets cost nothing. At each of these stops the clock shows the expiration of that *bucket*,
-//! not the present. So after a stall, a timeout that is moved down lands in the bucket of its own
+//! not now. So after a stall, a timeout that is moved down lands in the bucket of its own
 //! tick, and the order of ticks holds.
 //!
-//! When no expired bucket is left, the clock goes on to the present. Entries that were taken out of
+//! When no expired bucket is left, the clock goes on to the current tick. Entries that were taken out of
 //! expired buckets and are not yet due are refiled only then: once, however far the time has
 //! jumped. Each goes to the level where it would lie if time had gone through every bucket: the
 //! coarsest level whose bucket for its tick has not expired yet. (A finer level may reach it too.
@@ -57,7 +57,7 @@ pub struct Cascade<L> {
     /// Entries that are being moved down and are due by now. Empty between two moves, and kept so
     /// that its memory is used again.
     moving: Vec<(Token, u64)>,
-    /// Entries that will be moved down when the clock shows the present.
+    /// Entries that will be moved down when the clock shows the current tick.
     later: Vec<(Token, u64)>,
     layout: PhantomData<L>,
 }

@@ -34,7 +34,7 @@ const NONE: u32 = u32::MAX;
 ///
 /// # Examples
 ///
-/// With instants. Every call gets the tick of the present:
+/// With instants. Every call gets the current tick:
 ///
 /// ```
 /// use std::time::{Duration, Instant};

@@ -22,7 +22,7 @@ const MAX_BUCKETS: usize = 1 << 16;
 /// value.
 ///
 /// Two things differ from Kafka. After all expired timeouts have been handed over, the levels'
-/// clocks go on to the present, so a timeout that is inserted after a quiet period does not land
+/// clocks go on to the current tick, so a timeout that is inserted after a quiet period does not land
 /// too high. And the order of insertion holds within a tick.
 ///
 /// # Examples

@@ -105,7 +105,7 @@ pub trait TokenWheel: fmt::Debug {
         NOTHING
     }
 
-    /// Tells the present tick before an insertion. Only a structure whose lateness depends on it does anything.
+    /// Tells the current tick before an insertion. Only a structure whose lateness depends on it does anything.
     fn tell(&mut self, _now: u64) {}
 
     /// Finds the earliest tick up to `now` in which tokens are due. Moves these tokens into

@@ -17,7 +17,7 @@ const SPEED_BITS: u32 = 32;
 /// driven by real time.
 ///
 /// Time can be paused, as in a game whose menu is open, and can run faster or slower. Each method that depends on
-/// the present gets it from the caller, so a simulation can pass instants of its own. An instant before the last
+/// the current time gets it from the caller, so a simulation can pass its own instants. An instant before the last
 /// change of speed counts as the instant of that change.
 ///
 /// # Examples
@@ -97,7 +97,7 @@ impl Ticks {
         Ok(Self { tick, real: start, own: 0, speed: REAL_TIME, is_paused: false })
     }
 
-    /// The tick that has begun last: the present, for [`pop`](super::Wheel::pop). It is rounded down, so a deadline
+    /// The tick that has begun last: the current one, for [`pop`](super::Wheel::pop). It is rounded down, so a deadline
     /// that is worked out from it can be early: [`after`](Self::after) and
     /// [`DelayLine::for_duration`](super::DelayLine::for_duration) are not.
     #[inline]

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 ///
 /// Nothing is early: a deadline belongs to the first tick that does not begin before it. So a value is late by
 /// less than a tick, if the caller comes in time. A [`Linux`](super::Linux) wheel adds its own lateness, which counts
-/// from the present that [`insert`](Self::insert) and [`reschedule`](Self::reschedule) get.
+/// from the time that [`insert`](Self::insert) and [`reschedule`](Self::reschedule) get.
 ///
-/// Every method that depends on the present gets it from the caller. A loop reads the clock once per turn; a
-/// simulation passes instants of its own.
+/// Every method that depends on the current time gets it from the caller. A loop reads the clock once per turn; a
+/// simulation passes its own instants.
 ///
 /// # Examples
 ///

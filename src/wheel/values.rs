@@ -1,7 +1,7 @@
 //! The public [`Wheel`]: values and their keys, on top of the filing of any structure.
 //!
 //! The values lie in a slab. A [`Key`] names a slot of it, with a generation that tells the uses of
-//! the slot apart. The filing holds only tokens, each with the number of its slot's present filing. If a
+//! the slot apart. The filing holds only tokens, each with the number of its slot's current filing. If a
 //! value is removed, its entry stays there as a *dead* entry, until it is due or a sweep drops it.
 //!
 //! A value that is moved to a later tick keeps its entry. The entry comes out at the previous tick, and is
@@ -274,7 +274,7 @@ impl<T, S: Structure> Wheel<T, S> {
     /// Between two calls, the caller may insert, reschedule and remove values. A value that is inserted
     /// or moved to a tick of the pass comes out in the same pass, after the others of its tick. If that
     /// tick has passed already, it comes out in the tick that is being expired. So a callback that always
-    /// inserts a value for the present never ends the pass.
+    /// inserts a value for the current tick never ends the pass.
     ///
     /// An insertion into the pass is O(log n), and in a [`Linux`](super::Linux) wheel so is every insertion
     /// during a pass.

@@ -4,7 +4,7 @@
 //! The pending queue says by when the worker must look at which chunk (see `intake/pending`). The chunk is
 //! filed in the wheel under that time, as a timeout is. At a look, each New timeout of the chunk is one of these:
 //!
-//! - *due* in the present tick: it goes to `tick_queue`, which sorts it
+//! - *due* in the current tick: it goes to `tick_queue`, which sorts it
 //! - due in a later tick of this pass: it goes into the wheel at once, under that tick
 //! - *near*: of the others, the nearest three quarters; all of them if they are twelve or fewer; none once the pass has
 //!   reached the drain cap. After the due timeouts of the pass have run, the worker *files* it: it inserts its entry into
@@ -65,7 +65,7 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// The next timeout of the present tick, or of the next one up to `tick`. `None` if no more are due.
+    /// The next timeout of the current tick, or of the next one up to `tick`. `None` if no more are due.
     #[inline]
     pub(super) fn next_due(&mut self, tick: u64) -> Option<Token> {
         loop {
@@ -136,7 +136,7 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// Looks at a chunk in the present tick: what is due goes to the tick's queue, what is near is remembered for
+    /// Looks at a chunk in the current tick: what is due goes to the tick's queue, what is near is remembered for
     /// `file_near`, and the chunk is promised for the earliest of the others.
     ///
     /// A timeout may have been armed after its tick was expired: the first of a series, which keeps its phase, or one

@@ -413,10 +413,10 @@ fn rule_02_a_worker_does_not_sleep_past_a_timeout_that_is_due_in_the_queue() {
     let mut worker = worker();
     worker.pace = Pace::RealTime;
     let mut producer = Producer::of(&worker);
-    let present = worker.now() / TICK;
-    worker.expire(present * TICK);
-    producer.schedule_at(present + 1, 1);
-    while worker.now() / TICK <= present {}
+    let current = worker.now() / TICK;
+    worker.expire(current * TICK);
+    producer.schedule_at(current + 1, 1);
+    while worker.now() / TICK <= current {}
     worker.sleep(0);
     assert_eq!(worker.shared().counts.snapshot().wakeups, 0, "it did not sleep");
     assert_eq!(run_next(&mut worker, DUE << 20), 1);
@@ -498,9 +498,9 @@ fn rule_07_a_tick_is_sorted_by_the_order_of_scheduling() {
     }
 }
 
-/// Chunks that are used again, and new ones between them: the bound of each is that of its present timeouts.
+/// Chunks that are used again, and new ones between them: the bound of each is that of its current timeouts.
 #[test]
-fn rule_07_a_chunk_that_is_used_again_stands_at_its_present_timeouts() {
+fn rule_07_a_chunk_that_is_used_again_stands_at_its_current_timeouts() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule_at(DUE, 10 * SLOTS);

@@ -12,7 +12,7 @@
 //!
 //! | step | a thread that schedules A and then B | the worker, in each pass |
 //! |---|---|---|
-//! | 1 | arms A; fence; announces A | sets `floor` just after the begin of the present tick |
+//! | 1 | arms A; fence; announces A | sets `floor` just after the begin of the current tick |
 //! | 2 | fence, if it wants a look | fence |
 //! | 3 | reads `floor`; arms B, with a deadline not before it | takes in the pending queue, then looks at chunks |
 //!
@@ -46,7 +46,7 @@ pub(super) struct TickQueue {
     pub(super) start: u64,
     /// The sources of the tick. The first `taken` ones are done, or in the group.
     pub(super) sources: Items,
-    /// The timeouts of the present group.
+    /// The timeouts of the current group.
     pub(super) group: Items,
 }
 

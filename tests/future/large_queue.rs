@@ -13,7 +13,7 @@ use std::time::Instant;
 use wheelwork::future::{DelayKey, DelayQueue};
 use wheelwork::{HashedWheelTimer, ManualClock};
 
-/// Times are in milliseconds. A negative one is before the present.
+/// Times are in milliseconds. A negative one is in the past.
 #[derive(Clone, Debug)]
 enum Op {
     Insert { by: Vec<i64> },

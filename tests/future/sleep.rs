@@ -105,7 +105,7 @@ fn a_poll_with_the_same_waker_registers_once() {
 
 /// smol#167.
 #[test]
-fn the_latest_waker_wins_and_the_former_is_dropped_at_once() {
+fn the_latest_waker_wins_and_the_previous_is_dropped_at_once() {
     let (timer, clock) = manual();
     let alarms = [(); 3].map(|()| Alarm::new());
     let mut sleep = timer.sleep(SECOND);
@@ -177,7 +177,7 @@ fn on_the_systems_clock_too_a_reset_into_the_past_wakes_at_once() {
     assert_eq!((alarm.wakes(), alarm.poll(&mut sleep)), (2, Poll::Ready(())));
 }
 
-/// The worker has claimed the timeout of the former deadline, and says nothing of the new one.
+/// The worker has claimed the timeout of the previous deadline, which does not mean that the new one has passed.
 #[test]
 fn on_the_systems_clock_too_a_reset_after_the_wake_up_counts() {
     let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();

@@ -54,11 +54,11 @@ fn an_outdated_check_does_nothing() {
         drop(first);
         let _second = idle.watch(2, &both(100)).unwrap();
         clock.advance_in_one_jump(TICK);
-        let [stale, present] = jobs.take().try_into().unwrap();
+        let [stale, current] = jobs.take().try_into().unwrap();
         end(stale);
         clock.advance_in_one_jump(TICK);
         assert_eq!((events.len(), jobs.len()), (0, 0), "no report, and no other check");
-        Job::run(present);
+        Job::run(current);
         assert_eq!(events.take(), [(2, IdleKind::Both, true, 200)]);
         assert_conserved(&timer);
     }

@@ -129,12 +129,12 @@ fn a_touch_by_an_earlier_callback_of_the_batch_suppresses_the_event() {
 fn a_suppressed_report_leaves_no_trace() {
     let (timer, clock) = manual();
     let watches: Arc<Mutex<Vec<Watch>>> = Arc::default();
-    let (events, others, present) = (Record::new(), watches.clone(), timer.clone());
+    let (events, others, its_timer) = (Record::new(), watches.clone(), timer.clone());
     let record = events.clone();
     let idle = IdleTimeouts::new(&timer, move |id: &mut u32, event| {
         record.push(seen(*id, event));
         if *id == 0 {
-            others.lock().unwrap()[1].touch_at(present.now() - ms(100));
+            others.lock().unwrap()[1].touch_at(its_timer.now() - ms(100));
         }
         Answer::StopWatching
     });
@@ -315,10 +315,10 @@ fn a_seat_begins_with_a_new_age() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let policy = IdlePolicy::new().max_age(ms(1000), None);
-    let former = idle.watch(1, &policy).unwrap();
+    let previous = idle.watch(1, &policy).unwrap();
     let _neighbour = idle.watch(2, &IdlePolicy::new()).unwrap();
     clock.advance_in_one_jump(ms(700));
-    drop(former);
+    drop(previous);
     let _next = idle.watch(3, &policy).unwrap();
     clock.advance_in_one_jump(ms(900));
     assert_eq!(events.len(), 0);

@@ -135,7 +135,7 @@ impl Model {
         u64::try_from(start).unwrap_or(u64::MAX)
     }
 
-    fn present_tick(&self) -> u64 {
+    fn current_tick(&self) -> u64 {
         let tick = self.now / self.tick;
         if self.start_of(tick) <= self.now { tick } else { tick - 1 }
     }
@@ -148,13 +148,13 @@ impl Model {
 
     /// A timeout is never early, and an overdue one fires in the next tick.
     fn next_tick_for(&self, deadline: u64) -> u64 {
-        self.tick_of(deadline).max(self.present_tick().saturating_add(1))
+        self.tick_of(deadline).max(self.current_tick().saturating_add(1))
     }
 
     /// What is overdue when it is scheduled, or moved to a sooner time, counts as due in the next tick. Only a
     /// series keeps its phase.
     fn not_overdue(&self, deadline: u64) -> u64 {
-        deadline.max(self.start_of(self.present_tick()).saturating_add(8))
+        deadline.max(self.start_of(self.current_tick()).saturating_add(8))
     }
 
     fn put(&mut self, id: usize, tick: u64, place: Place) {
@@ -230,16 +230,16 @@ impl Model {
     /// A timeout that is pushed back keeps its tick if that is late enough. One that is pulled forward is
     /// filed as if newly scheduled.
     fn move_to(&mut self, id: usize, deadline: u64) {
-        let (former, former_tick) = (self.timeouts[id].deadline, self.timeouts[id].key.0);
-        let sooner = kept(deadline) < former;
+        let (previous, previous_tick) = (self.timeouts[id].deadline, self.timeouts[id].key.0);
+        let sooner = kept(deadline) < previous;
         let deadline = kept(if sooner { self.not_overdue(deadline) } else { deadline });
         let timeout = &mut self.timeouts[id];
         timeout.deadline = deadline;
         self.pending.remove(&timeout.key);
-        if deadline < former {
+        if deadline < previous {
             return self.put(id, self.next_tick_for(deadline), Place::Any);
         }
-        self.put(id, former_tick.max(self.tick_of(deadline)), Place::Any);
+        self.put(id, previous_tick.max(self.tick_of(deadline)), Place::Any);
     }
 
     /// Arms a running timeout again, also between the close and the end of the timer. `urgent` makes up for
@@ -276,7 +276,7 @@ impl Model {
             return Err(format!("timeout {id} expired, but it is {:?}", timeout.phase));
         }
         let ((tick, arrival), place) = (timeout.key, timeout.place);
-        if tick > self.present_tick() || timeout.deadline > self.now {
+        if tick > self.current_tick() || timeout.deadline > self.now {
             return Err(format!("timeout {id} is early: due in tick {tick}, now {}", self.now));
         }
         for (&(before, _), &other) in self.pending.range(..(tick, arrival)) {
@@ -323,8 +323,8 @@ impl Model {
 
     /// A due timeout, if one is left.
     pub fn due(&self) -> Option<usize> {
-        let present = self.present_tick();
-        self.pending.range(..=(present, u64::MAX)).map(|(_, &id)| id).next()
+        let current = self.current_tick();
+        self.pending.range(..=(current, u64::MAX)).map(|(_, &id)| id).next()
     }
 
     /// Ends all that is pending. Returns it in the order of deadlines.

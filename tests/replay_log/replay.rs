@@ -200,7 +200,7 @@ impl<F: FnMut(Session) -> io::Result<()>> Replay<F> {
         Ok(())
     }
 
-    /// Ends a session whose timeout is due within the present tick and has not run yet.
+    /// Ends a session whose timeout is due within the current tick and has not run yet.
     fn end_late(&mut self, live: Live) -> Result<(), ReplayError> {
         let deadline = live.timeout.deadline().ok_or(Broken::Stray)?;
         if !live.timeout.cancel() {

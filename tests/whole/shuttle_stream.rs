@@ -60,9 +60,9 @@ impl Pipe {
         if direction.closed {
             return Poll::Ready(Err(ErrorKind::BrokenPipe.into()));
         }
-        let former = direction.waker.replace(waker);
+        let previous = direction.waker.replace(waker);
         drop(direction);
-        drop(former);
+        drop(previous);
         Poll::Pending
     }
 

@@ -276,7 +276,7 @@ impl Limits {
     /// So while the client still takes those bytes, no answer is late.
     #[must_use]
     pub fn ping(self, interval: impl Into<Option<Duration>>, answer: Duration) -> Self {
-        // hyper adds them to the present time, and panics if no clock can tell the sum.
+        // hyper adds them to the current time, and panics if no clock can tell the sum.
         Self { ping: interval.into().map(|every| every.min(FAR)), pong: answer.min(FAR), ..self }
     }
 

@@ -24,11 +24,11 @@ pub(crate) fn response_bounds(limits: &RequestLimits) -> Bounds {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Meter {
-    /// The begin of the present wait in this window; 0 is none.
+    /// The begin of the current wait in this window; 0 is none.
     since: u64,
-    /// The last progress in the present wait, or its begin.
+    /// The last progress in the current wait, or its begin.
     last: u64,
-    /// The length of the former waits of this window.
+    /// The length of the previous waits of this window.
     waited: u64,
     /// The bytes of this window.
     moved: u64,
@@ -148,7 +148,7 @@ impl Meter {
         }
     }
 
-    /// The end of the window, if the present wait goes on.
+    /// The end of the window, if the current wait goes on.
     fn window_at(&self, bounds: &Bounds) -> u64 {
         match bounds.rate.0 {
             Some(rate) if self.is_waiting() => {

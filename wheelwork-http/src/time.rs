@@ -6,7 +6,7 @@ use wheelwork::HashedWheelTimer;
 /// A time that never comes.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// As good as never, as a duration that can be added to the present time.
+/// As good as never, as a duration that can be added to the current time.
 pub(crate) const FAR: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 
 #[inline]

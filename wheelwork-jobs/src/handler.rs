@@ -151,8 +151,8 @@ impl<P, S: Store> Job<P, S> {
     /// The longest result as JSON, in bytes. Characters that are not ASCII count with their escapes.
     pub const LONGEST_RESULT: usize = 16 * 1024;
 
-    /// Sets the result of the run, in place of a former one. If the job is done then, it is kept with the result
-    /// for as long as its kind says by [`Kind::keep_done`](crate::Kind::keep_done), and
+    /// Sets the result of the run, in place of a previous one. If the job is done then, it is kept with the result
+    /// for the time that its kind sets with [`Kind::keep_done`](crate::Kind::keep_done), and
     /// [`Jobs::get`](crate::Jobs::get) returns it. If the kind keeps nothing, the result is lost. Call it before
     /// [`complete_in`](Self::complete_in).
     ///
@@ -181,7 +181,7 @@ impl<P, S: Store> Job<P, S> {
     /// # Errors
     ///
     /// If the result could not be read back as JSON, as with a [payload](NewJob::new), or is longer than
-    /// [`LONGEST_RESULT`](Self::LONGEST_RESULT). The former result stays.
+    /// [`LONGEST_RESULT`](Self::LONGEST_RESULT). The previous result stays.
     pub fn set_result(&self, result: &impl Serialize) -> Result<(), ResultError> {
         let json = in_ascii(json::write(result)?);
         if json.len() > Self::LONGEST_RESULT {

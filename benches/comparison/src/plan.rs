@@ -81,7 +81,7 @@ fn applies(workload: &Workload, rival: &Facts) -> bool {
     }
 }
 
-/// A timer whose insertion takes time proportional to what is present gets no more than so many.
+/// The most timeouts for a timer whose insertion takes time proportional to what is present.
 const LINEAR_LIMIT: u64 = 100_000;
 
 /// Where nothing is cancelled that counts.

@@ -14,7 +14,7 @@ pub(crate) struct Screen {
     pub(crate) up: Duration,
     /// The number of timeouts in each bucket.
     pub(crate) buckets: Vec<u32>,
-    /// The bucket of the present tick.
+    /// The bucket of the current tick.
     pub(crate) hand: usize,
     pub(crate) pending: u64,
     pub(crate) slots: u64,
@@ -70,7 +70,7 @@ const RATES: [(&str, Count); 5] = [
 ];
 
 impl History {
-    /// Adds the present metrics.
+    /// Adds the current metrics.
     pub(crate) fn take(&mut self, load: &Load) {
         if self.0.len() == SAMPLES {
             self.0.pop_front();

@@ -9,7 +9,7 @@
 //!
 //! | panel | shows |
 //! |---|---|
-//! | the wheel | the timeouts by their buckets; the hand is at the present tick |
+//! | the wheel | the timeouts by their buckets; the hand is at the current tick |
 //! | per second | what the timer does, now and in the last two seconds |
 //! | ms late | how late timeouts ran in the last two seconds |
 //! | scheduled by thread | the timeouts that each living thread has scheduled |

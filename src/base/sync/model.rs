@@ -32,8 +32,8 @@ impl<T: Default> AtomicCell<T> {
     }
 
     pub(crate) fn store(&self, value: T) {
-        let former = std::mem::replace(&mut *self.0.lock(), value);
-        drop(former);
+        let previous = std::mem::replace(&mut *self.0.lock(), value);
+        drop(previous);
     }
 
     pub(crate) fn load(&self) -> T

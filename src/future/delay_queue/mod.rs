@@ -6,7 +6,7 @@
 //!
 //! Rules:
 //!
-//! 1. **During a poll, all values that are due up to `present` are near.** So the first near one comes out
+//! 1. **During a poll, all values that are due up to `reached` are near.** So the first near one comes out
 //!    next. A poll begins by filing the new ones, and moves the wheel's values to the near ones when their
 //!    tick has begun.
 //! 2. **The sleep ends at `wake_at`.** If a task waits, no value is due before `wake_at`.
@@ -34,10 +34,10 @@ use std::time::{Duration, Instant};
 /// any number of values. So values need not be `Send`, and an insertion takes no lock. Memory is
 /// proportional to the number of values in the queue.
 ///
-/// Insertion, reset and removal are O(1), amortised. Only among the k values that are due in the present
+/// Insertion, reset and removal are O(1), amortised. Only among the k values that are due in the current
 /// tick of the timer, and in a queue of at most 64 values, they are O(log k). A value comes out in
 /// O(log k). After a [`peek`](Self::peek), the values up to the tick of the first one count like those of the
-/// present tick.
+/// current tick.
 ///
 /// A call that makes a value the earliest also moves the wake-up of a task that has polled the queue. If
 /// the call makes a value due, or empties the queue, it wakes that task. Once a queue has had more than 64
@@ -79,7 +79,7 @@ pub struct DelayQueue<T> {
     insertions: u64,
     order: Order,
     /// A time that the clock has reached.
-    present: u64,
+    reached: u64,
     wake_at: u64,
     /// If the queue is empty, no task waits for it.
     sleep: Sleep,
@@ -163,7 +163,7 @@ impl<T> DelayQueue<T> {
             values: Slab::with_limit(MOST_CHUNKS),
             insertions: 0,
             order: Order::new(timer.gate().scale),
-            present: 0,
+            reached: 0,
             wake_at: 0,
             sleep: timer.sleep_until(timer.started_at()),
             stopped: false,
@@ -352,8 +352,8 @@ impl<T> DelayQueue<T> {
                 self.stopped = true;
                 break;
             }
-            self.present = self.nanos_at(self.sleep.gate().time.now_instant()).max(self.wake_at);
-            self.order.gather(&self.values, self.present);
+            self.reached = self.nanos_at(self.sleep.gate().time.now_instant()).max(self.wake_at);
+            self.order.gather(&self.values, self.reached);
             next = self.take_due();
         }
         Poll::Ready(next)
@@ -412,9 +412,9 @@ impl<T> DelayQueue<T> {
         self.values.get(self.slot(key)?)
     }
 
-    /// Takes out the earliest value, if it is due by `present`.
+    /// Takes out the earliest value, if it is due by `reached`.
     fn take_due(&mut self) -> Option<Delayed<T>> {
-        let key = self.order.pop_due(self.present)?;
+        let key = self.order.pop_due(self.reached)?;
         let due = self.take(key);
         if self.is_empty() {
             self.order.clear();

@@ -3,7 +3,7 @@
 //! | a value is | and waits |
 //! |---|---|
 //! | new | in a list, until a poll, a look for the earliest value, or a full list files it |
-//! | near: its tick is before the wheel's present one, or there is no wheel | in a set, ordered by deadline |
+//! | near: its tick is before the wheel's current one, or there is no wheel | in a set, ordered by deadline |
 //! | distant | in the wheel |
 //!
 //! A value that is removed while it is new costs neither the set nor the wheel anything.
@@ -89,7 +89,7 @@ impl Order {
         }
     }
 
-    /// Makes the wheel, and makes the near values new. All values up to the tick of the present stay near.
+    /// Makes the wheel, and makes the near values new. All values up to the current tick stay near.
     /// Without memory, all do.
     fn make_wheel<T>(&mut self, values: &Slab<Entry<T>>, now: u64) {
         self.distant = Hierarchical::with_buckets(BUCKETS).ok().map(Filing::new);
@@ -151,9 +151,9 @@ impl Order {
         self.near.first().map(|&(_, key)| key)
     }
 
-    /// Takes out the first near value, if it is due by `present`.
-    pub(super) fn pop_due(&mut self, present: u64) -> Option<DelayKey> {
-        let &(_, key) = self.near.first().filter(|&&(deadline, _)| deadline <= present)?;
+    /// Takes out the first near value, if it is due by `now`.
+    pub(super) fn pop_due(&mut self, now: u64) -> Option<DelayKey> {
+        let &(_, key) = self.near.first().filter(|&&(deadline, _)| deadline <= now)?;
         self.near.pop_first();
         Some(key)
     }

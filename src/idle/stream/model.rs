@@ -98,8 +98,8 @@ fn the_end_of_a_pause_wakes_the_reader_of_an_old_stream() {
 fn another_waker_of_a_stream_sees_a_report() {
     check(|| {
         let signal = Arc::new(Signal::new());
-        let mut former = Listener::new(signal.clone());
-        assert_eq!(former.wait(Half::Reader, Waker::noop()), Some([None; 5]));
+        let mut previous = Listener::new(signal.clone());
+        assert_eq!(previous.wait(Half::Reader, Waker::noop()), Some([None; 5]));
         let task = spawn({
             let signal = signal.clone();
             move || Bell::new().wait_for_silence(signal, Half::Reader)

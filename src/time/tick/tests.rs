@@ -31,7 +31,7 @@ fn rule_02_a_deadline_never_maps_to_a_tick_that_begins_before_it() {
 
 /// Ticks shorter than a step share starts: then it is the last one of them.
 #[test]
-fn rule_02_the_present_tick_is_the_last_that_has_begun() {
+fn rule_02_the_current_tick_is_the_last_that_has_begun() {
     each_time(|scale, now| {
         let tick = scale.tick_at(now);
         assert!(scale.start_of(tick) <= now, "{scale:?}, {now}");

@@ -7,7 +7,7 @@
 //! 2. **No code of others runs under a borrow.** Wakers are cloned, woken and dropped, and the clock is read,
 //!    while the wheel is not borrowed. So a waker may poll at once, and use the timer.
 //! 3. **A turn ends.** A task that is woken in a turn sleeps beyond the turn's tick: a deadline is after
-//!    the present then, so its tick begins after the present too.
+//!    the current time then, so its tick begins after that too.
 
 // - `sleep`: a future that is ready at an instant.
 // - `timeout`: a future with a limit.
@@ -330,7 +330,7 @@ impl LocalTimer {
         })
     }
 
-    /// The present of the timer's clock.
+    /// The current time by the timer's clock.
     pub fn now(&self) -> Instant {
         self.0.clock.as_ref().map_or_else(Instant::now, |clock| clock.now())
     }

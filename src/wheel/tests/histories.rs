@@ -59,7 +59,7 @@ impl Expected {
 struct Check<W> {
     filing: InOrder<W>,
     expected: Expected,
-    /// The tokens that were dead when the present sweep began.
+    /// The tokens that were dead when the current sweep began.
     dead_at_begin: Option<BTreeSet<u32>>,
     arrivals: u32,
     now: u64,
@@ -291,7 +291,7 @@ impl<W: TokenWheel> Check<W> {
     /// same time for the same tick, and those that were out of reach have none (see `filing`).
     fn compare(&mut self, due: &[Due]) {
         assert!(due.is_sorted_by_key(|due| due.tick));
-        let mut former = None;
+        let mut previous = None;
         let mut alike = BTreeMap::new();
         for Due { tick, token } in due {
             let arrival = token.index;
@@ -302,8 +302,8 @@ impl<W: TokenWheel> Check<W> {
                 self.expected.live.remove(&(filed, arrival));
                 continue;
             }
-            assert!(former.is_none_or(|f| f < (*tick, filed, arrival)), "{arrival} in {tick}");
-            former = Some((*tick, filed, arrival)).filter(|_| late == 0);
+            assert!(previous.is_none_or(|f| f < (*tick, filed, arrival)), "{arrival} in {tick}");
+            previous = Some((*tick, filed, arrival)).filter(|_| late == 0);
             let before = alike.insert((filed, self.told[arrival as usize]), (*tick, arrival));
             let follows = |(other, before)| other == *tick && before < arrival;
             assert!(before.is_none_or(follows), "{arrival} in {tick}");

@@ -43,7 +43,7 @@ impl<W: TokenWheel> InOrder<W> {
         Self { filing: Filing::new(wheel), apart: Sorted::default(), next: None, pass: None }
     }
 
-    /// Tells the structure the time. Until a pass ends, its last tick is the present.
+    /// Tells the structure the time. Until a pass ends, its last tick is the current one.
     #[inline]
     pub(in crate::wheel) fn tell(&mut self, now: u64) {
         if self.pass.is_none() {

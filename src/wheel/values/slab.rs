@@ -172,7 +172,7 @@ impl<T> Slab<T> {
     /// The value of a key.
     #[inline]
     pub(crate) fn get(&self, key: Key) -> Option<&T> {
-        self.at(key.index).filter(|(present, _)| *present == key).map(|(_, value)| value)
+        self.at(key.index).filter(|(current, _)| *current == key).map(|(_, value)| value)
     }
 
     /// The value of a key, to change it.

@@ -19,7 +19,7 @@ fn rule_04_removals_do_not_pile_up() {
     assert_eq!(wheel.expire(104, |_, _| ()), 100);
 }
 
-/// The present user of a slot does not keep alive the entries of its previous users.
+/// The current user of a slot does not keep alive the entries of its previous users.
 #[test]
 fn rule_04_removals_do_not_pile_up_while_their_slots_are_in_use() {
     let mut wheel = Wheel::hashed(8).unwrap();

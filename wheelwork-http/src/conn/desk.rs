@@ -47,16 +47,16 @@ impl Desk {
         self.register.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a connection of this peer, unless there are too many. It counts for its former one no longer.
-    pub(crate) fn admit(&self, peer: &Peer, former: &Peer, most: usize) -> Result<(), TooMany> {
+    /// Counts a connection of this peer, unless there are too many. It counts for its previous one no longer.
+    pub(crate) fn admit(&self, peer: &Peer, previous: &Peer, most: usize) -> Result<(), TooMany> {
         let mut register = self.register();
         register.counts_hosts = true;
         let count = |host| register.by_host.get(&host).map_or(0, |&count| count);
-        let is_new = peer.host() != former.host();
+        let is_new = peer.host() != previous.host();
         if is_new && peer.host().is_some_and(|host| count(host) >= most) {
             return Err(TooMany);
         }
-        register.forget_host(former);
+        register.forget_host(previous);
         if let Some(host) = peer.host() {
             *register.by_host.entry(host).or_default() += 1;
         }

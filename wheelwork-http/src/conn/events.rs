@@ -122,7 +122,7 @@ impl Conn {
         let mut control = self.control();
         let Cold { requests, flow, .. } = control.cold_mut();
         if requests.len() < FEW || requests.len() == requests.capacity() {
-            requests.retain(|former| former.strong_count() > 0);
+            requests.retain(|earlier| earlier.strong_count() > 0);
         }
         requests.push(Arc::downgrade(record));
         flow.streams = flow.streams.max(requests.len() as u32);

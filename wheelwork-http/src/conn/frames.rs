@@ -51,13 +51,13 @@ pub(crate) enum Open {
     /// A frame or a header block, which began in these bytes.
     Begun,
     /// The frame or the header block that was incomplete before.
-    Former,
+    Earlier,
 }
 
 impl Frames {
     /// Follows some bytes.
     pub(crate) fn read(&mut self, mut bytes: &[u8]) -> Open {
-        let mut is_former = self.is_open();
+        let mut is_earlier = self.is_open();
         let mut came_alone = self.filled > 0;
         self.data = 0;
         self.heads = Heads::default();
@@ -69,7 +69,7 @@ impl Frames {
             if self.left > 0 || bytes.is_empty() {
                 break;
             }
-            is_former &= self.is_open();
+            is_earlier &= self.is_open();
             let taken = (HEAD - self.filled).min(bytes.len());
             self.head[self.filled..self.filled + taken].copy_from_slice(&bytes[..taken]);
             self.filled += taken;
@@ -83,7 +83,7 @@ impl Frames {
         }
         match self.is_open() {
             false => Open::None,
-            true if is_former => Open::Former,
+            true if is_earlier => Open::Earlier,
             true => Open::Begun,
         }
     }
@@ -137,8 +137,8 @@ mod tests {
         let mut frames = Frames::default();
         let settings = frame(4, 0, 0, 6);
         assert_eq!(frames.read(&settings[..1]), Open::Begun);
-        assert_eq!(frames.read(&settings[1..9]), Open::Former);
-        assert_eq!(frames.read(&settings[9..14]), Open::Former);
+        assert_eq!(frames.read(&settings[1..9]), Open::Earlier);
+        assert_eq!(frames.read(&settings[9..14]), Open::Earlier);
         assert_eq!(frames.read(&settings[14..]), Open::None);
     }
 
@@ -147,7 +147,7 @@ mod tests {
         let mut frames = Frames::default();
         assert_eq!(frames.read(&frame(HEADERS, 0, 5, 3)), Open::Begun);
         assert!(frames.in_request());
-        assert_eq!(frames.read(&frame(CONTINUATION, 0, 5, 0)), Open::Former);
+        assert_eq!(frames.read(&frame(CONTINUATION, 0, 5, 0)), Open::Earlier);
         assert!(frames.in_request());
         assert_eq!(frames.read(&frame(CONTINUATION, END_HEADERS, 5, 2)), Open::None);
         assert_eq!(frames.last_stream, 5);

@@ -80,7 +80,7 @@ impl Conn {
         match open {
             Open::None => self.header_since.store(0, Ordering::Relaxed),
             Open::Begun => self.header_since.store(UNSTAMPED, Ordering::Relaxed),
-            Open::Former => {}
+            Open::Earlier => {}
         }
         if frames.in_request() {
             self.set(Flags::HEADER);

@@ -2,7 +2,7 @@
 //!
 //! The words are written by the connection's task and, on HTTP/2, by the tasks of its streams; the check reads them.
 //! `docs/design.md` has the states. The words of time are nanoseconds; 0 means "not now", and `UNSTAMPED` that the
-//! time is set at the end of the present poll.
+//! time is set at the end of the current poll.
 //!
 //! | word | means |
 //! |---|---|

@@ -223,15 +223,15 @@ impl Record {
         waker: &Waker,
     ) -> u64 {
         let mut live = self.live();
-        let is_known = live.body_waker.as_ref().is_some_and(|former| former.will_wake(waker));
-        let former = if is_known { None } else { live.body_waker.replace(waker.clone()) };
+        let is_known = live.body_waker.as_ref().is_some_and(|previous| previous.will_wake(waker));
+        let previous = if is_known { None } else { live.body_waker.replace(waker.clone()) };
         live.body.wait(now, flow.received);
         if live.body_since == 0 {
             live.body_since = now;
         }
         let deadline = live.deadline(server, flow);
         drop(live);
-        drop(former); // its task may go with it, and a body of that task takes a lock
+        drop(previous); // its task may go with it, and a body of that task takes a lock
         deadline
     }
 

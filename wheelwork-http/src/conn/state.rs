@@ -16,7 +16,7 @@ use std::task::Waker;
 use std::time::Duration;
 use wheelwork::Timeout;
 
-/// A time that is set at the end of the present poll, so that a header that is complete by then costs no clock.
+/// A time that is set at the end of the current poll, so that a header that is complete by then costs no clock.
 pub(crate) const UNSTAMPED: u64 = 1;
 
 /// How long a connection without requests may take to end after a soft close.
@@ -252,8 +252,8 @@ impl Conn {
 
     /// Registers the waker of the task.
     pub(crate) fn register(&self, waker: &Waker) {
-        let former = self.control().waker.replace(waker.clone());
-        drop(former);
+        let previous = self.control().waker.replace(waker.clone());
+        drop(previous);
     }
 
     /// Sets flags and wakes the task. A task that polls at the same time registers its waker before it reads the

@@ -248,7 +248,7 @@ impl Conn {
             Half::Reader => &mut control.waker,
             Half::Writer => &mut control.cold_mut().writer,
         };
-        if !slot.as_ref().is_some_and(|former| former.will_wake(waker)) {
+        if !slot.as_ref().is_some_and(|previous| previous.will_wake(waker)) {
             *slot = Some(waker.clone());
         }
     }

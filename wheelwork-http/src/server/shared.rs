@@ -17,10 +17,11 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Counts a connection of this peer, in place of its former one. Returns false if there are too many from its address.
-    pub(super) fn admits(&self, peer: &Peer, former: &Peer) -> bool {
+    /// Counts a connection of this peer, in place of its previous one. Returns false if there are too many from its
+    /// address.
+    pub(super) fn admits(&self, peer: &Peer, previous: &Peer) -> bool {
         let Some(most) = self.settings.limits.connections_per_address else { return true };
-        let is_one_too_many = self.desk.admit(peer, former, most).is_err();
+        let is_one_too_many = self.desk.admit(peer, previous, most).is_err();
         if is_one_too_many {
             let limit = Limit::ConnectionsPerAddress;
             self.settings.report(limit, Effect::Refused, peer, Duration::ZERO, 0);

@@ -15,7 +15,7 @@ on_every_store! {
     what_was_missed_runs_once_or_is_skipped
     a_failed_occurrence_is_retried_and_then_given_up
     a_periodic_job_is_removed_while_it_runs
-    a_time_of_former_rules_of_its_zone_is_corrected
+    a_time_of_earlier_rules_of_its_zone_is_corrected
     a_time_that_somebody_has_chosen_stays
 }
 
@@ -195,7 +195,7 @@ fn far_in_berlin() -> Periodic {
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// A move to such a time looks like a change of the rules.
-async fn a_time_of_former_rules_of_its_zone_is_corrected(store: impl Shared) {
+async fn a_time_of_earlier_rules_of_its_zone_is_corrected(store: impl Shared) {
     let (client, seen) = (Jobs::open(store.clone()).await.unwrap(), Seen::default());
     client.repeat(&far_in_berlin()).await.unwrap();
     let next = far_in_berlin().next_after(SystemTime::now()).unwrap();

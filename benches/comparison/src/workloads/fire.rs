@@ -11,7 +11,7 @@ use crate::task::{Nothing, Task};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// So many times what the trial took: it gets dearer with what is present.
+/// A multiple of the time of the trial: it gets dearer with what is present.
 const RESERVE: u32 = 6;
 /// Longer than a step of settling.
 const MARGIN: Duration = Duration::from_millis(150);
