@@ -109,7 +109,7 @@ fn run(mut poller: Poller, handle: &Handle) -> io::Result<()> {
     }
 }
 
-/// Accepts so many connections, and gives each a task.
+/// Accepts `connections` connections, and gives each a task.
 async fn accept(handle: Handle, mut listener: TcpListener, connections: usize) {
     let token = Token(0);
     handle.register(&mut listener, token).expect("a new socket");

@@ -331,7 +331,7 @@ public final class Driver {
     }
 
     private static LateTimes farBeside(int far, int afterMillis) throws Exception {
-        // Closing a timer with so many would take longer than the measurement.
+        // Closing a timer with that many would take longer than the measurement.
         Wheel wheel = new Wheel(SHORT_TICK_MICROS);
         Wheel flooded = text("timer").equals("same") ? wheel : new Wheel(SHORT_TICK_MICROS);
         Heart heart = new Heart(wheel);
@@ -501,7 +501,7 @@ public final class Driver {
         });
     }
 
-    /** Does something while so many threads use the timer as fast as they can. */
+    /** Does something while `threads` threads use the timer as fast as they can. */
     private static void beside(Wheel wheel, String kind, int captures, int threads, Body body)
             throws Exception {
         CyclicBarrier turn = new CyclicBarrier(threads + 1);
@@ -644,7 +644,7 @@ public final class Driver {
             return timer.newTimeout(task, delayNanos, TimeUnit.NANOSECONDS);
         }
 
-        /** Until so many new timeouts are in the wheel: the worker moves 100,000 a tick. */
+        /** Until `timeouts` new ones are in the wheel: the worker moves 100,000 a tick. */
         long millisToMove(int timeouts) {
             return (timeouts / 100_000 + 3) * tickMillis;
         }
@@ -701,7 +701,7 @@ public final class Driver {
             }
         }
 
-        /** Captures so many bytes. Without captures one object serves all timeouts. */
+        /** A task that captures `bytes` bytes. Without captures one object serves all timeouts. */
         static TimerTask task(int bytes, long a) {
             long b = a + 1;
             long c = a + 2;
@@ -801,7 +801,7 @@ public final class Driver {
             }
         }
 
-        /** Waits for so many of them. */
+        /** Waits for `some` of them. */
         void await(int some) throws InterruptedException {
             for (int i = 0; noted < some; i++) {
                 if (i == 60_000) {

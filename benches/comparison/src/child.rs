@@ -13,7 +13,7 @@ pub struct Failure {
     pub message: String,
 }
 
-/// A program that coreutils' `timeout` ends after so many seconds. It takes no time of the machine
+/// A program that coreutils' `timeout` ends after `seconds`. It takes no time of the machine
 /// until then.
 pub fn limited(program: impl AsRef<OsStr>, seconds: u64) -> Command {
     let mut command = Command::new("timeout");

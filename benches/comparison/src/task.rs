@@ -40,7 +40,7 @@ impl Task for Nothing {
     }
 }
 
-/// Captures so many words and does nothing. Two are as large as an `Arc` and an id: what most
+/// A task that captures `WORDS` words and does nothing. Two are as large as an `Arc` and an id: what most
 /// closures of users capture.
 pub fn captures<const WORDS: usize>() -> impl Task {
     let words = [1u64; WORDS];

@@ -49,7 +49,7 @@ pub struct Goal {
     /// - `control`: ours in the control
     /// - `first point`: ours at the first point of the curve, and the dearest point counts
     /// - `floor`: the sum of the floor's parts, and the figure is ours in `schedule_cancel`
-    /// - names of rivals: the fastest of them, which has to take so many times as long
+    /// - names of rivals: the fastest of them, which has to take `limit` times as long
     pub base: String,
     pub limit: f64,
 }

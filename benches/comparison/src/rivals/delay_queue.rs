@@ -15,7 +15,7 @@ use tokio_util::time::delay_queue::{self, Key};
 
 type Shared = Mutex<delay_queue::DelayQueue<Job>>;
 
-/// So many jobs leave the queue under one lock.
+/// The most jobs that leave the queue under one lock.
 const BATCH: usize = 1024;
 
 pub struct DelayQueue {

@@ -24,7 +24,7 @@ pub trait Shared: Default + Send + Sync + 'static {
     fn take_due(&self, now: u64, due: &mut Vec<Job>);
 }
 
-/// So many jobs leave the structure at once.
+/// The most jobs that leave the structure at once.
 pub const BATCH: usize = 1024;
 const NEVER: u64 = u64::MAX;
 
@@ -32,7 +32,7 @@ pub struct Textbook<S> {
     shared: S,
     inserted: AtomicU64,
     /// When the thread will look by itself. It is woken only for something sooner, and keeps to a
-    /// time that is still to come although its timeout was cancelled: so many timeouts that are
+    /// time that is still to come although its timeout was cancelled: so any number of timeouts that are
     /// each cancelled at once cost one wake-up. Before its last look the thread writes this, and a
     /// producer inserts before it reads this (SeqCst both), so one of them sees the other.
     wakes_at: AtomicU64,

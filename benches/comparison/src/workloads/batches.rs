@@ -7,8 +7,8 @@ use std::time::Duration;
 const WARM_UPS: usize = 2;
 const SAMPLES: usize = 10;
 
-/// Takes the times of batches. A sample is the mean of so many that what happens only now and then,
-/// like a tick, is in it.
+/// Takes the times of batches. A sample is the mean of enough of them to include what
+/// happens only now and then, like a tick.
 pub struct Median {
     sample: Duration,
     span: Duration,

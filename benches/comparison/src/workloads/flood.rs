@@ -43,7 +43,7 @@ pub fn backlog<R: Rival>(timer: Timer<R>, sizes: &Sizes) -> Figures {
     Ok(vec![("ticks_late", ticks)])
 }
 
-/// Does something while so many threads, each with such a window, flood the timer.
+/// Does something while threads, each with such a window, flood the timer.
 fn beside<R: Rival, O>(
     timer: Timer<R>,
     kind: Kind,

@@ -54,14 +54,14 @@ pub fn pending<R: Rival>(timer: Timer<R>, job: &Job) -> Figures {
     Ok(vec![("bytes_per_timeout", growth_since(before)? / timeouts as f64)])
 }
 
-/// Schedules so many that stay. Handles are kept where a timeout needs one to live.
+/// Schedules `timeouts` that stay. Handles are kept where a timeout needs one to live.
 fn hold<R: Rival>(timer: &mut R, task: impl Task, timeouts: u64, job: &Job) {
     let needs_handle = job.rival.has(Trait::DiesWithHandle);
     let schedule = |_| timer.schedule(task.clone(), HOUR);
     mem::forget((0..timeouts).map(schedule).filter(|_| needs_handle).collect::<Vec<_>>());
 }
 
-/// Each of so many is cancelled at once.
+/// Schedules `cancelled` timeouts, and cancels each at once.
 pub fn storm<R: Rival>(timer: Timer<R>, cancelled: u64) -> Figures {
     let mut timer = timer();
     warm_up(&mut timer);
@@ -89,7 +89,7 @@ fn growth_since(before: f64) -> Result<f64, Error> {
     Ok(kernel::resident_bytes()? - before)
 }
 
-/// Scheduled by so many threads, each of which ends. The same threads use another timer before:
+/// Timeouts of threads that have ended. The same threads use another timer before:
 /// glibc keeps 250 stacks and arenas, and a thread that schedules touches more of them than one that
 /// does nothing. They are not what a timeout costs.
 pub fn short_lived<R: Rival>([control, timer]: [Timer<R>; 2], job: &Job) -> Figures {

@@ -110,7 +110,7 @@ pub fn wait(due: Instant, limit: Duration) -> Result<Duration, Error> {
     }
 }
 
-/// Waits until so many have run.
+/// Waits until `all` have run.
 pub fn await_runs(all: u64, limit: Duration) -> Result<(), Error> {
     let begin = Instant::now();
     while RUNS.load(Ordering::Acquire) < all {

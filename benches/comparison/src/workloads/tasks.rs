@@ -46,7 +46,7 @@ pub fn workload<S: Sleep>(job: &Job) -> Figures {
     Ok(figures)
 }
 
-/// Tasks that each perform so many operations in a batch.
+/// Tasks that each perform `operations` operations in a batch.
 pub struct Crew<'a> {
     pub runtime: &'a Runtime,
     pub tasks: u64,

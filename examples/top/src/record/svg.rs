@@ -16,7 +16,7 @@ const HEIGHT: usize = 16;
 /// The space around the terminal.
 const MARGIN: usize = 8;
 
-/// The first frame stands for so long, because readers and previews may see no other.
+/// How long the first frame stands, because readers and previews may see no other.
 const STILL_SECONDS: u32 = 2;
 
 /// The colours, on a light and on a dark page.
