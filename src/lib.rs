@@ -254,7 +254,7 @@ pub use timer::error::{BuildError, StopError};
 pub use timer::global::{global, install_global, try_global};
 pub use timer::handle::HashedWheelTimer;
 
-/// Tasks: what a timeout runs. Every `FnOnce() + Send + 'static` closure is one. A type of your own can also see its
+/// Tasks: what a timeout runs. Every `FnOnce() + Send + 'static` closure is one. Your own type can also see its
 /// run, run again, and be told of its cancel.
 pub mod task {
     pub use crate::timeout::{Next, Repeat, Run, Task, TaskFn, TimerTask, task_fn};
