@@ -18,11 +18,11 @@ mod boottime;
 pub(crate) mod catch_panic;
 pub(crate) mod growing;
 #[cfg(all(windows, not(any(loom, shuttle))))]
-#[allow(unsafe_code)] // calls of the system; the file says why they are sound
+#[allow(unsafe_code)] // calls of the system; the file explains why they are sound
 mod high_resolution;
 pub(crate) mod logging;
 pub(crate) mod parker;
-#[allow(unsafe_code)] // a prefetch is unsafe to call; the file says why it is sound
+#[allow(unsafe_code)] // a prefetch is unsafe to call; the file explains why it is sound
 pub(crate) mod prefetch;
 #[cfg(feature = "metrics")]
 pub(crate) mod publish;

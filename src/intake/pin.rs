@@ -263,7 +263,7 @@ impl<P: Payload> Runner<P> {
         self.0.word.load() & RUNS != 0
     }
 
-    /// Ends the holder's part in the run, or says that it had none.
+    /// Ends the holder's part in the run. Returns false if it had none.
     fn end(&mut self) -> bool {
         let runs = self.runs();
         self.0.word.store(self.0.offset());

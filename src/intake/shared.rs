@@ -290,7 +290,7 @@ impl<T> Shared<T> {
         })
     }
 
-    /// The worker tells how many entries its wheel has, without the promised looks at chunks.
+    /// Stores how many entries the worker's wheel has, without the promised looks at chunks.
     pub(crate) fn set_entries(&self, entries: usize) {
         self.entries.store(entries, Ordering::Relaxed);
     }

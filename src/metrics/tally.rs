@@ -69,7 +69,7 @@ pub(crate) struct Tally {
     pub(crate) returned: Count,
     /// Timeouts that a stop returned and no caller collected.
     pub(crate) uncollected: Count,
-    /// Entries that became dead in the wheel. This only says when to consider a sweep.
+    /// Entries that became dead in the wheel. This only decides when to consider a sweep.
     pub(crate) died: Count,
 }
 

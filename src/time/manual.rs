@@ -1,8 +1,8 @@
 //! A clock for tests that moves only when it is told to.
 //!
-//! A move can jump, or visit each tick in which something is due. The slots say what is due next, not the wheel:
-//! the wheel also has entries of timeouts that were cancelled or pushed back, and misses those that the
-//! worker has not filed yet.
+//! A move can jump, or visit each tick in which something is due. The next due time comes from the slots and not
+//! from the wheel, because the wheel also has entries of timeouts that were cancelled or pushed back, and misses those
+//! that the worker has not filed yet.
 
 use super::jobs::Jobs;
 use super::{Clock, Follower, FollowingTimer, Pace};

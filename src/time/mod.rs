@@ -21,7 +21,7 @@ pub(crate) mod clock;
 mod counter;
 mod jobs;
 #[cfg(all(target_vendor = "apple", not(any(loom, shuttle))))]
-#[allow(unsafe_code)] // a call of the system; the file says why it is sound
+#[allow(unsafe_code)] // a call of the system; the file explains why it is sound
 mod latency_class;
 mod manual;
 mod quick;

@@ -229,7 +229,7 @@ impl Erased {
     }
 }
 
-/// What a closure that is a task returns: nothing. A bound of its own, so that the compiler can say what to do.
+/// What a closure that is a task returns: nothing. A separate bound, so that the compiler can suggest what to do.
 #[diagnostic::on_unimplemented(
     message = "a task returns nothing, but this closure returns `{Self}`",
     label = "returns `{Self}`",
@@ -270,7 +270,7 @@ where
 /// was cancelled meanwhile.
 ///
 /// A closure without an argument is a task itself. A task that runs again, or that is told of its cancel,
-/// is a type of your own that implements [`TimerTask`]: this closure returns nothing, not even a [`Next`].
+/// needs your own type that implements [`TimerTask`]: this closure returns nothing, not even a [`Next`].
 ///
 /// Write the closure in the call. If it was bound to a variable before, the compiler needs its type:
 /// `let task = |run: &Run<'_>| ..`.

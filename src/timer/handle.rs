@@ -51,7 +51,7 @@ pub(super) struct Handle {
 
 impl HashedWheelTimer {
     /// Runs `task` once, `delay` from now, unless the timeout is cancelled first. A task is a closure, or a type
-    /// of your own that implements [`TimerTask`]. For a closure that takes its run: [`task_fn`](crate::task::task_fn).
+    /// that implements [`TimerTask`]. For a closure that takes its run: [`task_fn`](crate::task::task_fn).
     ///
     /// The task never runs early, measured by [`Instant`]. While the worker keeps up, it is late by
     /// less than a tick plus scheduling. [`Duration::ZERO`] means the next tick, [`Duration::MAX`]

@@ -4,7 +4,7 @@
 // A watched thing is a connection of an idle manager that nobody reads or writes: to feed it is a touch. This
 // folder adds its name, its recovery, and in `silence` what counts. All else is the idle manager's.
 //
-// **One call at a time.** `Stall::state` says which call for a thing runs, and which one was the last:
+// **One call at a time.** `Stall::state` records which call for a thing runs, and which one was the last:
 //
 // | state | meaning | transitions |
 // |---|---|---|
@@ -13,9 +13,9 @@
 // | `STUCK` | its last call was a report | the worker reports again -> `TELLING`; fed -> `FED` |
 // | `FED` | it was fed after a report that runs, or its recovery is being told | the report returns -> `STUCK`; the recovery returns -> `QUIET` |
 //
-// Who changes `STUCK` to `FED` tells the recovery. This is the thread that feeds, or the worker after a report, if the
-// thing was fed meanwhile. While a recovery is being told, no report begins. So calls for one thing never overlap, and
-// the last one is a recovery if it was fed since the last report.
+// Whoever changes `STUCK` to `FED` tells the recovery. This is the thread that feeds, or the worker after a report, if
+// the thing was fed meanwhile. While a recovery is being told, no report begins. So calls for one thing never overlap,
+// and the last one is a recovery if it was fed since the last report.
 //
 // **A feed that sees no report.** A feed stores its time and then loads the state; the worker changes the state and
 // then loads the time of the last feed. Without a fence, the feed can miss the state while the worker misses the feed.

@@ -54,7 +54,7 @@ impl Agenda {
         Some(token)
     }
 
-    /// The token that comes so many tokens after the next one, if the batch has it.
+    /// The token that comes `distance` tokens after the next one, if the batch has it.
     #[inline]
     pub(super) fn ahead(&self, distance: usize) -> Option<Token> {
         self.batch.get(self.popped + distance)

@@ -1,6 +1,6 @@
 //! A cascade: levels of buckets, each coarser than the one below. Timeouts are moved down from level to level. The
 //! *window* of a level spans all of its buckets. A timeout goes to the finest level whose window reaches it. A level
-//! is made when the first timeout needs it. A [`Layout`] says where the windows begin. There are three layouts:
+//! is made when the first timeout needs it. A [`Layout`] determines where the windows begin. There are three layouts:
 //! Kafka's, that of the classic Linux timers, and a single level for the simple wheel.
 //!
 //! A bucket *expires* at its first tick. Then its timeouts are filed again and land in a finer
@@ -19,7 +19,7 @@
 //! But a younger timeout of the same tick may still wait in a coarser level, and would be moved
 //! down first, because the coarsest level goes first.)
 //!
-//! Moving down never needs a wake-up of its own. It happens when the next timeout is due, because
+//! Moving down never needs a separate wake-up. It happens when the next timeout is due, because
 //! `next_expiry` returns the tick of a timeout, not that of its coarse bucket.
 
 use super::confirm::{Confirm, Standing};

@@ -25,7 +25,7 @@ const NONE: u32 = u32::MAX;
 ///
 /// Like the wheels, it is pure: the caller tells it the time in ticks of any length. Tick `u64::MAX` never comes.
 ///
-/// - **With ticks of your own**, [`new`](Self::new) is exact: a value is due `delay` ticks after its insertion.
+/// - **With your own ticks**, [`new`](Self::new) is exact: a value is due `delay` ticks after its insertion.
 /// - **With instants**, [`Ticks`] counts the ticks, and [`for_duration`](Self::for_duration) makes the line. Do not
 ///   divide the duration by the tick yourself: [`Ticks::at`] rounds down, so a value would be early by up to a tick.
 /// - **Time never goes back** for insertions and renewals: an earlier tick than the latest that the line was told
@@ -54,7 +54,7 @@ const NONE: u32 = u32::MAX;
 /// # Ok::<(), wheelwork::wheel::ZeroDurationError>(())
 /// ```
 ///
-/// With ticks of your own:
+/// With your own ticks:
 ///
 /// ```
 /// use wheelwork::wheel::DelayLine;

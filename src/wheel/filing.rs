@@ -5,7 +5,7 @@
 //! token stands for, the entry stays where it is. Such an entry is *dead*, or comes out too early.
 //! The owner says so when its token is met, by a [`Standing`].
 //!
-//! A structure reaches only so many ticks ahead. A token that is due later comes out at the end of its
+//! A structure reaches only a certain number of ticks ahead. A token that is due later comes out at the end of its
 //! reach, and is filed again. It can then come after a younger one of its tick (see `values/in_order`).
 //!
 //! The owner also knows how many tokens are live. All other entries are dead, until a sweep drops them (see `sweep`).

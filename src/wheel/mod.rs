@@ -1,7 +1,7 @@
 //! Timing wheels as pure data structures: no thread, no clock, no lock. The caller tells them the
 //! time.
 //!
-//! A test can drive them, or an event loop of your own. The worker of
+//! A test can drive them, or your own event loop. The worker of
 //! [`HashedWheelTimer`](crate::HashedWheelTimer) runs on the same structures.
 //!
 //! Every wheel is a [`Wheel<T, S>`](Wheel) with the same methods, on top of one of these structures `S`:

@@ -1,5 +1,5 @@
 //! The chunks of a timer, as its worker uses them: by when it looks at each (see `intake/pending`), and how it drops
-//! vacant ones (`sweep_and_release` says when, and `intake/pool` how many stay).
+//! vacant ones (`sweep_and_release` has the rule when, and `intake/pool` how many stay).
 //!
 //! The worker files a chunk in its wheel as it files a timeout: under a tick, by a token. The offset in the
 //! token is one that no slot has. A chunk has at most one live token. The version in the token tells it

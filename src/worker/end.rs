@@ -9,7 +9,7 @@
 //!   worker, and the builder's thread does it.
 //! - A timeout is *unprocessed* if the emptying has returned it.
 //!
-//! | state | where | says | a test that fails without it |
+//! | state | where | means | a test that fails without it |
 //! |---|---|---|---|
 //! | CLOSED | `intake/shared` | a stop, the drop of the last handle, or the end of the worker has closed the timer | `rule_01_admission_against_close` |
 //! | CANCELS | `intake/shared` | the last handle was dropped, also after a stop that gave up waiting | `rule_01_a_drop_leaves_no_timeout_uncollected` |

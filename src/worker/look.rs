@@ -1,7 +1,7 @@
-//! Look: takes in the pending queue, says of each new timeout whether it is due, near or far, and gives out the tokens of
+//! Look: takes in the pending queue, decides whether each new timeout is due, near or far, and gives out the tokens of
 //! those that are due, tick by tick (`next_due`).
 //!
-//! The pending queue says by when the worker must look at which chunk (see `intake/pending`). The chunk is
+//! From the pending queue, the worker learns by when it must look at which chunk (see `intake/pending`). The chunk is
 //! filed in the wheel under that time, as a timeout is. At a look, each New timeout of the chunk is one of these:
 //!
 //! - *due* in the current tick: it goes to `tick_queue`, which sorts it
@@ -11,7 +11,7 @@
 //!   the wheel, which keeps the remaining rounds
 //! - *far*: it stays New, and the chunk is promised for the earliest of them
 //!
-//! So the worker looks some three times at a chunk that was filled, and not at each deadline. A cancel before
+//! So the worker looks about three times at a chunk that was filled, and not at each deadline. A cancel before
 //! the filing leaves no dead entry.
 
 use super::Worker;

@@ -4,7 +4,7 @@
 //! **Sweep.** A timeout's entry is dead once the timeout has ended or has another entry. A chunk's is dead once
 //! another look is promised. A promised look is live even if no timeout is pending in its chunk, so looks are
 //! left out of the count that requests a sweep. A sweep is requested once the dead entries outnumber the pending
-//! timeouts by too many (`wheel/sweep` has the rule; `intake/shared` says by how many, and who asks). It visits the
+//! timeouts by too many (`wheel/sweep` has the rule; `intake/shared` defines by how many, and who asks). It visits the
 //! whole wheel. Dead entries also leave the wheel in `expire`, when they are due, and in `sleep`, when they would be
 //! the next to expire.
 //!
@@ -27,7 +27,7 @@ pub(super) const SWEPT_PER_PASS: usize = 1 << 13;
 /// The shortest time between two releases, in nanoseconds of the timer's clock.
 const RELEASE_EVERY: u64 = 1_000_000_000;
 
-/// The number of chunks that one pass visits. It takes some 0.2 ms if all of them are dropped.
+/// The number of chunks that one pass visits. It takes about 0.2 ms if all of them are dropped.
 pub(super) const CHUNKS_PER_PASS: usize = 256;
 
 /// The sweep and the release in progress.

@@ -27,7 +27,7 @@ const SMALL: usize = 64;
 /// The most tokens in the list of new values.
 const MOST_NEW: usize = 64;
 
-/// A level of the wheel with so many buckets has 2 KiB. Three levels reach 32,767 ticks.
+/// The buckets of a level of the wheel, which then has 2 KiB. Three levels reach 32,767 ticks.
 const BUCKETS: usize = 32;
 
 /// Up to this many dead entries are never worth a sweep. Most queues have as many buckets.

@@ -141,7 +141,7 @@ impl IdleStreams {
         })
     }
 
-    /// Wraps a stream. `split` says what the stream has of its watch, and what the caller gets.
+    /// Wraps a stream. `split` decides what the stream has of its watch, and what the caller gets.
     fn wrap_by<S, R>(
         &self,
         stream: S,
@@ -249,9 +249,9 @@ pin_project! {
     ///   is pending, until a write moves bytes or that flush ends. If a task gives up a pending write, that write
     ///   still waits.
     /// - **Age** ([`max_age`](IdlePolicy::max_age)) ends a stream when it would wait and is not paused: a response that
-    ///   a pause covers is finished, and the end of a [`Pauser`]'s guard wakes what waits. Who ends a pause of
-    ///   [`watch`](Self::watch) polls the stream again. After the grace it ends in a pause too. Bytes that are ready
-    ///   still come first.
+    ///   a pause covers is finished, and the end of a [`Pauser`]'s guard wakes what waits. A task that
+    ///   ends a pause of [`watch`](Self::watch) polls the stream again. After the grace it ends in a pause too. Bytes
+    ///   that are ready still come first.
     /// - **Each kind of silence ends both halves**: at a report, the waiting reader and the waiting
     ///   writer are woken and fail, as do a flush and a shutdown that wait. A stream without writes for the
     ///   writer's duration is writer idle even if there was nothing to write.

@@ -28,8 +28,8 @@ impl Monitor {
         Self { listener: Listener::new(signal), watch, flush_waits: false, untaken: 0 }
     }
 
-    /// Judges a read or a write of so many bytes: progress is recorded, and waiting ends with an error if the stream is
-    /// idle. `untaken` says what the peer has not taken.
+    /// Judges a read or a write: progress is recorded, and waiting ends with an error if the stream is idle. `untaken`
+    /// returns how much the peer has not taken.
     #[inline]
     pub(super) fn judge(
         &mut self,

@@ -84,14 +84,14 @@ fn release(given: &mut Given) {
 }
 
 impl Given {
-    /// An owner whose chunk has handles in so many slots.
+    /// An owner whose chunk has handles in `N` slots.
     fn owner<const N: usize>(&self) -> (Owner<u32>, [Handle; N]) {
         let mut owner = Owner::enter(&self.timer).expect("it is open");
         let handles = std::array::from_fn(|_| schedule(&mut owner).expect("it is open"));
         (owner, handles)
     }
 
-    /// A chunk without an owner, with handles in so many slots. It is in the pool if it has a free slot.
+    /// A chunk without an owner, with handles in `N` slots. It is in the pool if it has a free slot.
     fn unowned<const N: usize>(&self) -> [Handle; N] {
         self.owner().1
     }

@@ -147,7 +147,7 @@ impl LocalTimer {
         Self::build(Instant::now(), None, tick)
     }
 
-    /// A timer on a clock of your own: a [`ManualClock`](crate::ManualClock) in a simulation, or one that
+    /// A timer on your own clock: a [`ManualClock`](crate::ManualClock) in a simulation, or one that
     /// caches the time of a turn. It never calls [`attach`](Clock::attach).
     ///
     /// # Errors
@@ -283,7 +283,7 @@ impl LocalTimer {
 
     /// Waits until the next deadline is earlier than it is at this call.
     ///
-    /// A loop of your own asks [`next_deadline`](Self::next_deadline) each time before it parks, and does not
+    /// Your own loop asks [`next_deadline`](Self::next_deadline) each time before it parks, and does not
     /// need this. In a runtime whose loop you do not own, a task drives the timer. It must learn that another
     /// task sleeps for a shorter time than all before. Only one task may wait for it; a second one takes its
     /// place.

@@ -3,8 +3,8 @@
 //! others before it goes on. The structure knows the last tick of its pass, so this tick does not change.
 //!
 //! Two kinds of tokens wait *apart*, in a sorted map:
-//! - A structure reaches only so many ticks ahead. A token that is due later would come out at the end of its reach,
-//!   after a younger one of its tick. It waits until its tick comes into reach.
+//! - A structure reaches only a certain number of ticks ahead. A token that is due later would come out at the end of
+//!   its reach, after a younger one of its tick. It waits until its tick comes into reach.
 //! - During a pass, the structure is given only ticks after the pass. A token that is filed for an earlier tick waits
 //!   until this tick is expired.
 //!

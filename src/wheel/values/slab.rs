@@ -85,7 +85,7 @@ pub(crate) struct Slab<T> {
 }
 
 impl<T> Slab<T> {
-    /// A slab of at most so many chunks. Allocates nothing.
+    /// A slab of at most `most_chunks` chunks. Allocates nothing.
     pub(crate) fn with_limit(most_chunks: usize) -> Self {
         Self {
             chunks: Vec::new(),
