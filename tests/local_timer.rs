@@ -16,7 +16,7 @@ fn manual() -> (LocalTimer, ManualClock) {
     (LocalTimer::with_clock(ms(10), clock.clone()).unwrap(), clock)
 }
 
-/// Lets so much time pass. Returns the number of wake-ups.
+/// Lets time pass. Returns the number of wake-ups.
 fn pass(timer: &LocalTimer, clock: &ManualClock, by: Duration) -> usize {
     clock.advance_in_one_jump(by);
     timer.turn()

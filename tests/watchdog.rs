@@ -245,7 +245,7 @@ impl Loop {
         Self { watched, works, to_feed: works }
     }
 
-    /// Works for so long.
+    /// Works for a time.
     fn run(&mut self, clock: &ManualClock, mut work: Duration) {
         while work >= self.to_feed {
             clock.advance(self.to_feed);

@@ -10,7 +10,7 @@ enum Step {
     Insert(u64),
     Remove(usize),
     Reschedule(usize, u64),
-    /// Begins or extends a pass by so many ticks, and pops so many values.
+    /// Begins or extends a pass by a number of ticks, and pops a number of values.
     Pop(u64, usize),
 }
 

@@ -6,7 +6,7 @@ use wheelwork::timer::{Builder, WheelKind};
 pub const WHEELS: [WheelKind; 3] =
     [WheelKind::Hashed, WheelKind::Hierarchical, WheelKind::LinuxClassic];
 
-/// A builder for this wheel, with so many buckets if its sizes are not fixed. Levels have two at least.
+/// A builder for this wheel, with `buckets` buckets if its sizes are not fixed. Levels have two at least.
 pub fn sized(wheel: WheelKind, buckets: usize) -> Builder {
     let builder = HashedWheelTimer::builder().wheel(wheel);
     match wheel {

@@ -151,7 +151,7 @@ fn fates() -> Arc<Fates> {
     Arc::default()
 }
 
-/// Schedules so many of these tasks.
+/// Schedules a number of these tasks.
 fn schedule<P: Probe>(
     timer: &HashedWheelTimer,
     fates: &Arc<Fates>,

@@ -192,7 +192,7 @@ pub(super) fn why_not<T>(error: ScheduleError<T>) -> No {
     }
 }
 
-/// A duration of so many nanoseconds. `u64::MAX` stands for never.
+/// A duration in nanoseconds. `u64::MAX` stands for never.
 pub(super) fn length(nanos: u64) -> Duration {
     if nanos == u64::MAX { Duration::MAX } else { Duration::from_nanos(nanos) }
 }

@@ -14,9 +14,9 @@ pub(super) const CHUNK: usize = 16 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Connecting,
-    /// Before a message of so many bytes.
+    /// Before a message of this length.
     Pausing(u64),
-    /// With so many bytes of a message not yet taken by the socket.
+    /// This many bytes of a message are not yet taken by the socket.
     Sending(u64),
     /// For good.
     Silent,
