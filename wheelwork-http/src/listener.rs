@@ -118,7 +118,8 @@ impl Listener for TcpListener {
 #[cfg(any(target_os = "android", target_os = "linux"))]
 const UNSENT: u32 = 128 * 1024;
 
-/// A client that is silent for so long is probed, and then again after each interval. One that has vanished answers none.
+/// The kernel probes a client that is silent for a minute, and again after each interval. One that has vanished answers
+/// no probe.
 const KEEPALIVE: TcpKeepalive =
     TcpKeepalive::new().with_time(Duration::from_secs(60)).with_interval(Duration::from_secs(15));
 

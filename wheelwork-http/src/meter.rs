@@ -125,7 +125,7 @@ impl Meter {
         None
     }
 
-    /// Whether the least rate was kept in so many nanoseconds of this window.
+    /// Whether the least rate was kept in the first `nanos` nanoseconds of this window.
     fn moved_at_least(&self, rate: Rate, nanos: u128, all: u64) -> bool {
         let moved = self.moved.max(all.saturating_sub(self.before));
         u128::from(moved) * 1_000_000_000 >= u128::from(rate.bytes_per_second) * nanos

@@ -2,7 +2,7 @@
 //!
 //! Short rounds alternate between the two servers, A B B A, so that a machine that becomes slower meanwhile
 //! affects both. The time is that of all threads but the client's, so the timer's counts. With `-- hyper 1000` or
-//! `-- limited 1000`, one server answers so many requests, for a profiler.
+//! `-- limited 1000`, one server answers that many requests, for a profiler.
 
 mod servers;
 

@@ -10,7 +10,8 @@ use crate::time::after;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Of so few requests, those that have ended are forgotten at the next one. Of more, when the list is full.
+/// In a list of at most this many requests, those that have ended are forgotten at the next one; in a longer list, when
+/// it is full.
 const FEW: usize = 8;
 
 /// How soon the check looks at a window that was closed. One that opens again at once needs no check.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 /// The limits of a request in flight, among its extensions after [`Serve::tell_limits`](crate::Serve::tell_limits).
 ///
-/// A handler or a layer changes the limits of its request with it, when it knows more than the header says: whose
+/// A handler or a layer changes the limits of its request with it, when it knows more than the header tells: whose
 /// request it is, or how much there is to do. Clones are handles to the same request, and keep nothing alive.
 ///
 /// ```

@@ -21,7 +21,7 @@ impl Link<'_> {
         &self.conn.limits().request
     }
 
-    /// The caller of gRPC waits for so long.
+    /// The caller of gRPC waits for this `timeout`.
     pub(super) fn caller_waits(&self, timeout: Duration) {
         let deadline = after(self.conn.now(), Some(timeout));
         self.record.caller_waits_until(deadline);

@@ -313,7 +313,7 @@ fn download(
     read(response, length)
 }
 
-/// Reads a response of so many bytes.
+/// Reads a response of this length.
 async fn read(response: ResponseFuture, length: usize) {
     let response = response.await.expect("no stream is reset");
     assert_eq!(response.status(), StatusCode::OK);

@@ -19,7 +19,7 @@ use wheelwork_http::{
 
 #[derive(Clone, Default)]
 struct Faults {
-    /// In so many reads, the socket tells nothing of its bytes.
+    /// The number of reads in which the socket hides its bytes.
     silent: Arc<AtomicU32>,
     /// Each read brings one byte, and the next one comes only after the read that follows.
     drips: Arc<AtomicBool>,

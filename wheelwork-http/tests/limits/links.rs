@@ -36,7 +36,7 @@ impl Link {
         (Self { client, server }, requests)
     }
 
-    /// Up to so many bytes in each direction.
+    /// Carries at most `most` bytes in each direction.
     async fn carry(&mut self, most: usize) {
         carry(&self.client, &mut self.server, most).await;
         carry(&self.server, &mut self.client, most).await;

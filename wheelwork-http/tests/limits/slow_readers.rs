@@ -21,7 +21,7 @@ async fn connect(world: &World) -> Client {
     Client { stream }
 }
 
-/// Reads so much in each second.
+/// Reads at this rate.
 async fn read(world: &World, client: &mut Client, bytes_per_second: usize, seconds: usize) {
     let mut owed = 0;
     let mut buffer = [0; 4096];
