@@ -23,7 +23,7 @@ impl Batch {
         self.size
     }
 
-    /// A call for so many jobs took so long.
+    /// Notes how long a call for `jobs` jobs took.
     pub(crate) fn took(&mut self, jobs: usize, time: Duration) {
         if time > 2 * Self::MOMENT {
             self.size = (self.size / 2).max(1);

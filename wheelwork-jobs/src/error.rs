@@ -48,7 +48,7 @@ pub enum ScheduleError {
         /// The refused job.
         job: Box<NewJob>,
     },
-    /// This `Jobs` has died, as [`Jobs::health`](crate::Jobs::health) says.
+    /// This `Jobs` has died, as [`Jobs::health`](crate::Jobs::health) reports.
     #[error("the jobs have died: {reason}")]
     Died {
         /// The refused job.
@@ -208,7 +208,7 @@ pub enum StopError {
     /// They were stopped before.
     #[error("the jobs are already stopped")]
     Stopped,
-    /// They have died, as [`Jobs::health`](crate::Jobs::health) says.
+    /// They have died, as [`Jobs::health`](crate::Jobs::health) reports.
     #[error("the jobs have died: {reason}")]
     Died {
         /// What has happened.

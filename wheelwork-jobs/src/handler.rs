@@ -130,8 +130,8 @@ impl<P, S: Store> Job<P, S> {
     /// [`Jobs::get`](crate::Jobs::get), the program and its page show the last report while the job runs.
     ///
     /// This neither waits nor fails. The store has the report up to a few seconds later, because a node writes only the
-    /// last one of each run, at most once per second. Of the text, the first
-    /// [200 characters](crate::Progress::LONGEST_TEXT) are kept.
+    /// last one of each run, at most once per second. The first
+    /// [200 characters](crate::Progress::LONGEST_TEXT) of the text are kept.
     ///
     /// ```
     /// # use wheelwork_jobs::{Job, Redb};
@@ -207,7 +207,7 @@ impl<P: Sync, S: Store> Job<P, S> {
     /// again. If the transaction is still open when the handler returns, its end decides.
     ///
     /// The [transaction](Transaction) is on a connection of yours, from any pool, to the database of the store. So keep
-    /// a clone of the pool in the handler's closure: the store lends no connection of its own. With `Redb` it comes
+    /// a clone of the pool in the handler's closure: the store lends none of its connections. With `Redb` it comes
     /// from [`Redb::begin_write`](crate::Redb::begin_write), on a clone of the store.
     ///
     /// A periodic job goes on: the transaction moves it to its next occurrence.

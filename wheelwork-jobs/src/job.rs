@@ -80,7 +80,7 @@ pub enum When {
 }
 
 impl When {
-    /// Some 5,000 years. A longer delay means this one.
+    /// About 5,000 years. A longer delay means this one.
     pub(crate) const LONGEST: u64 = 157_788_000_000_000_000;
 }
 

@@ -401,7 +401,7 @@ impl<S: Store> Jobs<S> {
         self.set_paused(kind, true).await
     }
 
-    /// Lets the jobs of a paused kind run again, on all nodes. What is overdue runs at once. False if the kind is
+    /// Lets the jobs of a paused kind run again, on all nodes. Overdue jobs run at once. False if the kind is
     /// not paused.
     ///
     /// # Errors

@@ -41,8 +41,8 @@ impl Rate {
     /// A hundred years. A longer period means this one.
     const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
 
-    /// At most `most` in any period: a fiftieth of them at once, and the rest evenly. What comes at once is missing
-    /// from the even rest, so a backlog loses as much.
+    /// At most `most` in any period: a fiftieth of them at once, and the rest evenly. Those at once are missing
+    /// from the even rest, so a backlog loses as many.
     pub(crate) fn new(most: u32, period: Duration) -> Self {
         let most = most.max(1);
         let burst = most.div_ceil(50);
@@ -116,7 +116,7 @@ impl Kind {
     /// How many of these jobs run at once on all nodes together: without a limit by default. At least 1.
     ///
     /// A node claims such jobs when they are due and not before, as many as it can run at once. A claim counts until
-    /// its end is stored. What a dead node has claimed counts until the end of its liveness.
+    /// its end is stored. The claims of a dead node count until the end of its liveness.
     ///
     /// The limit is hard for claims: at no time have all nodes together more. There can be more handlers than claims
     /// if a job is cancelled or moved while it runs, or a node loses contact for longer than its liveness: the handler
@@ -145,7 +145,7 @@ impl Kind {
         self.total_concurrency.is_some() || self.rate.is_some()
     }
 
-    /// How many of these jobs the node holds at most. Of a limited kind, what it cannot run at once is for others.
+    /// How many of these jobs the node holds at most. Jobs of a limited kind that it cannot run at once are for others.
     pub(crate) fn room(&self) -> usize {
         if self.is_limited() { self.most_held.min(self.concurrency) } else { self.most_held }
     }
@@ -196,7 +196,7 @@ impl Default for Retry {
 }
 
 impl Retry {
-    /// Some 34,000 years, which floating point can multiply.
+    /// About 34,000 years, which floating point can multiply.
     const LONGEST: Duration = Duration::from_secs(1 << 40);
 
     /// No retry: a job that fails is dead.

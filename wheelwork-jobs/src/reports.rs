@@ -33,7 +33,7 @@ impl Reports {
         lock(&self.last).remove(&claim);
     }
 
-    /// At most so many, in the order of ids.
+    /// Takes at most `most`, in the order of ids.
     pub(crate) fn take(&self, most: usize) -> Vec<(Claim, Progress)> {
         let mut last = lock(&self.last);
         let claims: Vec<_> = last.keys().copied().take(most).collect();

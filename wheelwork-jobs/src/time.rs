@@ -81,7 +81,7 @@ impl Reading {
     }
 }
 
-/// Two clocks drift apart by at most 1/5000 (200 ppm): a quartz is off by some 50 ppm, and the corrections
+/// Two clocks drift apart by at most 1/5000 (200 ppm): a quartz is off by about 50 ppm, and the corrections
 /// that keep it right are of that order.
 const DRIFT: u32 = 5_000;
 

@@ -12,7 +12,7 @@ use wheelwork_jobs::{Jobs, NewJob, PayloadError, ScheduleError, Store, StoreErro
 
 /// Messages that fall into the same step are scheduled together.
 const STEP: Duration = Duration::from_millis(5);
-/// At most so many are scheduled together.
+/// The most that are scheduled together.
 const BATCH: usize = 2_000;
 
 /// The messages could not be scheduled.

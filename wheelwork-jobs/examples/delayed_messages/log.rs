@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 
-/// A message for each request of a web server is due so many seconds later.
+/// How many seconds after a request of the web server its message is due.
 const FOLLOW_UP: i64 = 15 * 60;
 
 /// When a message is scheduled and when it is due, in Unix seconds.

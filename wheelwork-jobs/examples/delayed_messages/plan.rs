@@ -21,7 +21,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// So many messages in so much time. If the log has fewer events, copies of it follow each other by
+    /// A plan for `jobs` messages in `duration`. If the log has fewer events, copies of it follow each other by
     /// fractions of a second of the log; if it has more, some are left out.
     pub(crate) fn new(log: &Log, jobs: u64, duration: Duration) -> Self {
         let start = log.events.first().map_or(0, |event| event.scheduled);

@@ -16,7 +16,7 @@ const BOTTOM: f64 = 330.0;
 /// The lateness at the bottom and at the top, in powers of ten of a microsecond.
 const POWERS: (i32, i32) = (2, 7);
 
-/// The time is divided into so many parts.
+/// The number of parts into which the time is divided.
 const PARTS: usize = 80;
 
 const COLORS: [(&str, Color); 4] = [

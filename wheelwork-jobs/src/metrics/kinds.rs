@@ -7,7 +7,7 @@
 use super::KindMetrics;
 use std::sync::Arc;
 
-/// At most so many kinds have counts of their own.
+/// The most kinds that have their own counts.
 const MOST: usize = 1_000;
 
 impl KindMetrics {

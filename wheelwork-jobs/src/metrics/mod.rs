@@ -35,7 +35,7 @@ macro_rules! counts {
             pub clock_steps: u64,
             /// Calls of the store that failed.
             pub store_errors: u64,
-            /// Whether it has died, as [`Jobs::health`](crate::Jobs::health) says.
+            /// Whether it has died, as [`Jobs::health`](crate::Jobs::health) reports.
             pub died: bool,
             /// How late handlers were called.
             pub late_by: LateBy,
@@ -168,7 +168,7 @@ impl Counts {
         });
     }
 
-    /// A run has ended, after so long.
+    /// A run has ended, which took `time`.
     pub(crate) fn took(&self, kind: &str, time: Duration) {
         self.count_of(kind, |counts| counts.took.record(time));
     }

@@ -73,7 +73,7 @@ pub(crate) fn head(text: &mut String, name: &str, help: &str, of: &str) -> fmt::
     writeln!(text, "# HELP wheelwork_jobs_{name} {help}\n# TYPE wheelwork_jobs_{name} {of}")
 }
 
-/// As the name says.
+/// As its name tells.
 fn type_of(name: &str) -> &'static str {
     if name.ends_with("_total") { "counter" } else { "gauge" }
 }

@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// At most so many jobs are claimed in one call.
+/// The most jobs that one call claims.
 const BATCH: usize = 1_000;
 
 /// The least share of a kind that is known to have more.

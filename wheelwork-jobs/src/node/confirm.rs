@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{RwLockReadGuard, oneshot};
 
-/// At most so many jobs go in one call.
+/// The most jobs in one call.
 const BATCH: usize = 500;
 
 /// How often it is looked whether the node has its new number.

@@ -11,7 +11,7 @@ use crate::store::{Result, Store};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// At most so many are forgotten in one call.
+/// The most that one call forgets.
 const BATCH: usize = 1_000;
 
 /// Between two looks: a quarter of the shortest time for which a kind keeps jobs, within this.

@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-/// At most so many ends go in one call.
+/// The most ends in one call.
 const BATCH: usize = 1_000;
 
-/// Runs begin for so long while no end can be stored.
+/// How long runs still begin while no end can be stored.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// A run that has ended.

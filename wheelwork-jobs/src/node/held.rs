@@ -29,10 +29,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// A beat can be late by so much.
+/// How late a beat can be.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// A job gives way only to what is due so much before it: the clocks are not exact, and both would change places again.
+/// A job gives way only to one that is due this much earlier: the clocks are not exact, and both would change places
+/// again.
 const GIVES_WAY: Duration = Duration::from_millis(100);
 
 /// How often it is looked whether claims have their answers.
@@ -90,7 +91,7 @@ pub(super) struct Room<'a, S: Store> {
 }
 
 impl Count {
-    /// For how many jobs there is room, if the largest has so many bytes.
+    /// For how many jobs there is room, if the largest has `largest` bytes.
     fn room(&self, kind: &Kind, largest: usize) -> usize {
         let taken = self.held + self.reserved;
         let by_bytes = kind.most_held_bytes.saturating_sub(self.bytes) / largest.max(1);

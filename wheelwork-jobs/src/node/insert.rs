@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
-/// At most so many jobs go in one call.
+/// The most jobs in one call.
 const BATCH: usize = 1_000;
 
-/// At most so many bytes of payload, and one job more.
+/// The most bytes of payload in one call, to which one more job may be added.
 const BYTES: usize = 4 << 20;
 
 /// How long a job waits for its key.

@@ -11,7 +11,7 @@ use crate::time::far_future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// At most so many jobs are claimed in one call.
+/// The most jobs that one call claims.
 const BATCH: usize = 1_000;
 
 /// Before the next look, if it was another node's turn: as much again, at random.

@@ -7,7 +7,7 @@ use crate::store::Store;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// At most so many go in one call: it compares each with each.
+/// The most reports in one call, which compares each with each.
 const BATCH: usize = 100;
 
 /// Between two calls, if the first has told all.

@@ -31,7 +31,7 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(2), Duration::from_mi
 /// After a question that had no answer.
 const AFTER_ERROR: Duration = Duration::from_millis(100);
 
-/// After so long without an answer, the caller is told.
+/// After this time without an answer, the caller is told.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 #[derive(Default)]

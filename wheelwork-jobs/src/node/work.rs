@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// At most so many claims are checked in one call.
+/// The most claims that one call checks.
 const BATCH: usize = 1_000;
 
 /// Before a take-over is tried again that has freed nothing: somebody has locked what is left.

@@ -19,10 +19,10 @@ const IDS: Uuid = Uuid::from_u128(0x6d5b_64ec_90d1_4b0f_a3ab_51c9_2a1f_3f77);
 /// A change of a zone's rules moves a time by some of these.
 const SHIFT: Duration = Duration::from_secs(15 * 60);
 
-/// And by so many at most.
+/// And by at most this number of them.
 const SHIFTS: u32 = 12;
 
-/// A job that recurs by a cron expression in a time zone, for [`Jobs::repeat`](crate::Jobs::repeat).
+/// A job that recurs on a cron schedule in a time zone, for [`Jobs::repeat`](crate::Jobs::repeat).
 ///
 /// The expression has five fields, or six with seconds first: `30 2 * * *`, `*/10 * * * * *`, `0 9 * * MON-FRI`,
 /// `0 0 L * *`. The zone is a name of the IANA database, such as `Europe/Berlin`.
@@ -35,7 +35,7 @@ const SHIFTS: u32 = 12;
 /// **Missed occurrences**, because no node ran, or because a run took longer than the period: one run, as soon as
 /// possible, stands for all of them. With [`skip_later_than`](Self::skip_later_than), none does.
 ///
-/// **Failures** are retried as the [`Kind`](crate::Kind) says. If the next occurrence comes before the retry, or
+/// **Failures** are retried as their [`Kind`](crate::Kind) sets. If the next occurrence comes before the retry, or
 /// the attempts are used up, this occurrence is given up: its error stays in the store until the next success.
 /// A periodic job is never dead, unless it ends its process ([`Kind::max_claims`](crate::Kind::max_claims)).
 ///

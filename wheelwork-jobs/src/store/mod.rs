@@ -95,8 +95,8 @@ pub(crate) trait Calls: Send + Sync + 'static {
         jobs: &[Insert],
     ) -> impl Answer<Vec<Insertion>>;
 
-    /// Claims free jobs that are due within the window, of each kind so many: those that are due first, by their
-    /// priority, then the others. The earliest of equals comes first.
+    /// Claims free jobs that are due within the window, of each kind as many as there is room for: first those
+    /// that are due already, by their priority, then the others. The earliest of equals comes first.
     fn claim(
         &self,
         node: NodeId,
@@ -155,11 +155,11 @@ pub(crate) trait Calls: Send + Sync + 'static {
     /// A node acknowledges that claims of its own were revoked: from now on it does not begin to run them.
     fn acknowledge(&self, node: NodeId, claims: &[Claim]) -> impl Answer<()>;
 
-    /// Deletes dead jobs, of one kind or all, that were due before a time. At most so many. Returns how many
+    /// Deletes dead jobs, of one kind or all, that were due before a time, at most `most`. Returns how many
     /// that were.
     fn prune(&self, kind: Option<&str>, before: Timestamp, most: usize) -> impl Answer<usize>;
 
-    /// Deletes jobs that are kept and were done before a time, at most so many. Returns how many that were.
+    /// Deletes jobs that are kept and were done before a time, at most `most`. Returns how many that were.
     fn prune_done(&self, before: Timestamp, most: usize) -> impl Answer<usize>;
 
     /// Pauses a kind on all nodes, or resumes it, and tells them. False if it was so already. While a kind is
@@ -172,10 +172,10 @@ pub(crate) trait Calls: Send + Sync + 'static {
     /// Notes how far runs are, each if its claim still holds. What hinders one hinders no other one.
     fn report(&self, reports: &[(Claim, Progress)]) -> impl Answer<()>;
 
-    /// Deletes jobs that are done and were kept long enough, at most so many. Returns how many that were.
+    /// Deletes jobs that are done and were kept long enough, at most `most`. Returns how many that were.
     fn forget_done(&self, most: usize) -> impl Answer<usize>;
 
-    /// Deletes marks of unique jobs whose periods are over, at most so many. Returns how many that were.
+    /// Deletes marks of unique jobs whose periods are over, at most `most`. Returns how many that were.
     fn unmark(&self, most: usize) -> impl Answer<usize>;
 
     /// One job, also if it is done and kept.
@@ -460,9 +460,9 @@ pub(crate) struct Claimed {
 /// What holds for a kind over all nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KindLimits {
-    /// At most so many claims.
+    /// The most claims at once.
     pub(crate) concurrency: Option<usize>,
-    /// And so many in a time.
+    /// The most claims in a period.
     pub(crate) rate: Option<Rate>,
 }
 

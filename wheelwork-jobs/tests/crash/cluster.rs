@@ -19,7 +19,7 @@ const fn ms(n: u64) -> Duration {
 const LIVENESS: Duration = ms(1_000);
 const CONCURRENCY: usize = 4;
 
-/// The network forgets a connection that was quiet for so long. It is longer than a beat.
+/// The network forgets a connection that was quiet for this time, which is longer than a beat.
 const FORGETS_AFTER: Duration = ms(1_500);
 
 /// Kills between two failovers.

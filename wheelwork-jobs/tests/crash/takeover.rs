@@ -10,7 +10,7 @@ use wheelwork_jobs::{Job, Jobs, JobsBuilder, NewJob, Postgres};
 
 /// A node beats three times in it: every two seconds, which is more than [`SOON`].
 const LIVENESS: Duration = Duration::from_secs(6);
-/// A job may run so much later than the end of the node's life.
+/// How much later than the end of the node's life a job may run.
 const SOON: Duration = Duration::from_secs(1);
 const JOBS: u32 = 40;
 /// Some jobs are due before the end of the node's life, and some after it.

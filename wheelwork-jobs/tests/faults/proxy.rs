@@ -11,7 +11,7 @@ use tokio::sync::watch;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Line {
     Good,
-    /// Each packet takes so long.
+    /// Each packet takes this time.
     Slow(Duration),
     /// Nothing arrives, and nobody is told.
     Hangs,
@@ -84,7 +84,7 @@ impl Proxy {
         self.server.store(server, Relaxed);
     }
 
-    /// From now on, a connection that was quiet for so long never carries anything again, and nobody is told. Zero
+    /// From now on, a connection that was `quiet` for that time never carries anything again, and nobody is told. Zero
     /// ends that.
     pub fn forget_after(&self, quiet: Duration) {
         self.forgets_after.store(quiet.as_millis().try_into().unwrap(), Relaxed);

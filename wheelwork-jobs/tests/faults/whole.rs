@@ -54,7 +54,7 @@ type Failed = Box<dyn std::error::Error + Send + Sync>;
 /// So many jobs there are at least, however busy the machine is.
 const JOBS: u32 = 150;
 
-/// A transaction of a user is open so long at most.
+/// How long a transaction of a user is open at most.
 const LONGEST: Duration = ms(20_000);
 
 /// After a look that is so late, this program itself stood still.

@@ -114,7 +114,7 @@ pub(super) struct State {
     clock_back: Duration,
     backends: BTreeMap<u64, (Wire, Arc<Notify>)>,
     last_backend: u64,
-    /// Statements take up to so long.
+    /// The most that a statement takes.
     pub(super) slow: Duration,
     /// Connections are refused.
     pub(super) down: bool,

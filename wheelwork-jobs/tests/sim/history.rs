@@ -39,14 +39,14 @@ pub(super) fn sort(job: u32) -> Sort {
 pub(super) enum Act {
     /// It returns at once.
     Quick,
-    /// It takes so many milliseconds.
+    /// It takes this many milliseconds.
     Slow(u64),
     /// It fails so often, and then succeeds.
     Fails(u32),
     Panics,
     /// It puts the job off so often.
     Snoozes(u32),
-    /// It completes the job in a transaction, which it commits after so many milliseconds.
+    /// It completes the job in a transaction, which it commits after this many milliseconds.
     InTransaction(u64),
     /// The same, but at its first attempt it rolls back, and returns `Ok` all the same.
     Forgets(u64),
@@ -91,7 +91,7 @@ pub(super) enum What {
         act: Act,
         open: Option<(u64, bool)>,
     },
-    /// Schedules so many members, of which the first does `act`, and then the job that runs when all have ended.
+    /// Schedules members, of which the first does `act`, and then the job that runs when all have ended.
     /// With a mark and a period, the first is unique, so another job may stand for it.
     Group {
         node: usize,
@@ -102,7 +102,7 @@ pub(super) enum What {
         act: Act,
         last: Act,
     },
-    /// From now on, each node that opens its jobs repeats this one, each so many seconds.
+    /// From now on, each node that opens its jobs repeats this one, at this interval.
     Repeat {
         job: u32,
         each: u64,
@@ -166,7 +166,7 @@ pub(super) enum What {
     SilenceListener {
         node: usize,
     },
-    /// Each statement takes up to so long, some of that with its locks.
+    /// Each statement takes up to this time, some of it with its locks.
     SlowServer {
         most: u64,
         lasts: u64,

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     Good,
-    /// Each message takes up to so many milliseconds.
+    /// Each message takes up to this many milliseconds.
     Slow(u64),
     /// Nothing arrives, and nobody is told. What was sent arrives later.
     Hangs,
@@ -81,7 +81,7 @@ impl Net {
         }
     }
 
-    /// From now on, what was quiet for so many milliseconds is half-open. Zero ends that.
+    /// From now on, what was quiet for this many milliseconds is half-open. Zero ends that.
     pub(super) fn forget_after(&self, client: Process, quiet: u64) {
         self.state().forgets.entry(client).or_default().store(quiet, Relaxed);
     }

@@ -103,7 +103,7 @@ impl Limits {
         self.liveness / 3
     }
 
-    /// A job runs at most so much late after a fault: its node's life ends, another node sees that at its
+    /// How late a job runs at most after a fault: its node's life ends, another node sees that at its
     /// beat, and tries again after a second if the row was locked.
     pub(crate) fn late(&self) -> Duration {
         self.liveness + self.beat() + self.call + Duration::from_secs(1) + self.slack
@@ -388,7 +388,7 @@ impl Oracle {
         }
     }
 
-    /// Transactions of handlers that complete a job were committed so many times.
+    /// Transactions of handlers that complete a job were committed `times` times.
     pub(crate) fn completed(&mut self, job: u32, times: usize) {
         self.job(job).effects = times;
         if times > 1 {
@@ -638,7 +638,7 @@ impl Oracle {
         (by > most).then(|| (Rule::EndNotStored, why()))
     }
 
-    /// A node has so many connections, and may have `most`. What it has given up in trouble does not count.
+    /// A node has `count` connections, and may have `most`. What it has given up in trouble does not count.
     pub(crate) fn connected(&mut self, node: &str, count: usize, most: usize, now: Duration) {
         if count > most && !self.fault.since(now.saturating_sub(self.limits.late())) {
             self.violated(Rule::Connections, format!("{node} has {count} at {now:?}"));

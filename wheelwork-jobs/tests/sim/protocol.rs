@@ -258,7 +258,7 @@ impl Reader {
         Self { packets, bytes: Vec::new() }
     }
 
-    /// Reads until so many bytes are there. False at the end.
+    /// Reads until `length` bytes are there. False at the end.
     async fn fill(&mut self, length: usize) -> bool {
         while self.bytes.len() < length {
             match self.packets.recv().await {

@@ -26,7 +26,7 @@ fn job(n: u32, priority: u8) -> NewJob {
     NewJob::new("n", &n).unwrap().priority(priority)
 }
 
-/// A due time so many seconds ago.
+/// A due time in the past.
 fn ago(seconds: u64) -> SystemTime {
     SystemTime::now() - Duration::from_secs(seconds)
 }

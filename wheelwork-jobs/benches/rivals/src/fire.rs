@@ -11,12 +11,12 @@ use std::time::{Duration, Instant, SystemTime};
 use wheelwork_jobs::{Job, Jobs, Kind, NewJob, Postgres, Redb, Store};
 
 const KIND: &str = "fire";
-/// A job is due at a random time of so much.
+/// The time over which the jobs are due, at random.
 const SPREAD: Duration = Duration::from_secs(20);
 const BATCH: u64 = 1_000;
 /// So many batches are stored at the same time.
 const AT_ONCE: u64 = 4;
-/// Jobs are lost if none ends for so long.
+/// Jobs are lost if none ends for this time.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How often a line tells what was done.
 const NEWS: Duration = Duration::from_secs(20);

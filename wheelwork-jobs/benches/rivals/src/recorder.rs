@@ -43,7 +43,7 @@ impl Recorder {
         self.lock().by.clone()
     }
 
-    /// Waits until so many jobs have run, at most for `limit`. Returns how many are missing.
+    /// Waits until `jobs` jobs have run, at most for `limit`. Returns how many are missing.
     pub async fn wait_for(&self, jobs: u64, limit: Duration) -> u64 {
         let begun = Instant::now();
         while self.count() < jobs && begun.elapsed() < limit {

@@ -51,7 +51,7 @@ pub(crate) type Connecting = Later<Result<Session, tokio_postgres::Error>>;
 /// How long the server has to cancel a statement that was given up.
 const CANCEL_LIMIT: Duration = Duration::from_secs(1);
 
-/// A connection is tried before its use after so long without an answer.
+/// A connection without an answer for this time is tried before its use.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// How long the server has to answer then.
@@ -127,7 +127,8 @@ impl Connector {
         self.failovers.load(Ordering::Relaxed)
     }
 
-    /// Leaves the server of a connection, if that says so. The connection was made after so many failovers.
+    /// Leaves the server of a connection, if the error calls for that. The connection was made after `failovers`
+    /// failovers.
     fn judge(&self, error: &tokio_postgres::Error, failovers: u64) {
         if error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION) {
             self.failovers.fetch_max(failovers + 1, Ordering::Relaxed);

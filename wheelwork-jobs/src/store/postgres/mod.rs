@@ -159,7 +159,7 @@ impl Postgres {
     }
 
     /// The statements that make the tables, or bring tables of the version `from` to the version of this crate,
-    /// for whoever runs migrations with a tool of their own. They can be run again. 0 means that there are no
+    /// for whoever runs migrations with their own tool. They can be run again. 0 means that there are no
     /// tables. `None` is no prefix.
     ///
     /// ```
@@ -263,7 +263,7 @@ impl Inner {
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
-/// A beat has at least so long for its answer.
+/// The least time that a beat has for its answer.
 const SHORTEST_BEAT: Duration = Duration::from_millis(500);
 
 /// Before the connection that listens is made again.
@@ -545,7 +545,7 @@ fn time_or_delay(when: When) -> (Option<SystemTime>, Option<i64>) {
     }
 }
 
-/// Microseconds, at most some 5,000 years: the database can add them to now.
+/// Microseconds, at most about 5,000 years: the database can add them to now.
 fn micros(duration: Duration) -> i64 {
     micros_up(duration).min(When::LONGEST).cast_signed()
 }

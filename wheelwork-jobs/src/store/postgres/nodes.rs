@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// At most so many jobs change their owner in one statement.
+/// The most jobs that change their owner in one statement.
 const BATCH: usize = 2_000;
 
 /// How long a node takes over before it looks after its own jobs again.
@@ -46,7 +46,7 @@ impl Moves {
         [vec![node], successors].concat()
     }
 
-    /// Notes how long a statement for so many jobs took, and returns its answer.
+    /// Notes how long a statement for `jobs` jobs took, and returns its answer.
     fn took<T>(&self, jobs: usize, begun: Instant, answer: Result<T>) -> Result<T> {
         let mut batch = lock(&self.batch);
         match &answer {

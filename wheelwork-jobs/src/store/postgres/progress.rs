@@ -8,7 +8,7 @@ use crate::job::{JobId, Progress};
 use crate::store::{Claim, Result};
 use tokio_postgres::Row;
 
-/// Notes the progress of the claims ($1, $2): so much done $3, of so much $4, texts $5. Passes over rows that
+/// Notes the progress of the claims ($1, $2): the parts that are done $3, of all $4, texts $5. Passes over rows that
 /// somebody has locked. It changes no column of an index.
 const REPORT: &str = concat!(
     sql::claimed!(

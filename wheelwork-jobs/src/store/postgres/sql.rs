@@ -390,7 +390,7 @@ INSERT INTO wheelwork_kinds (kind) VALUES ($1) ON CONFLICT DO NOTHING";
 /// committed before it began. So it claims nothing if the turn that it has locked is not the one that it sees:
 /// then it would not see the claims of that turn, and count too few.
 ///
-/// `spent` is the time up to which the rate is used up: that much later than now if so many were claimed at once. It
+/// `spent` is the time up to which the rate is used up: it is later than now by as much as the claims use up. It
 /// is never more than the whole burst ahead, unless the clock or the rate was set: then it is cut to that.
 ///
 /// Answers at least one row: whose turn it is, how many it could claim, when the next job is due within $2
@@ -764,7 +764,7 @@ SELECT id, kind, key, due, payload, attempts, dead, owner IS NOT NULL, error, pr
 FROM wheelwork_jobs WHERE id = $1";
 
 /// At most $3 jobs of the kind $1 that are dead or not, as $2 says, behind the due time $4 and the id $5; NULL
-/// selects all. Reads so many of each free kind, of each owner, and of the dead, each by its index. (Only a
+/// selects all. Reads up to $3 of each free kind, of each owner, and of the dead, each through its index. (Only a
 /// kind that is asked for is looked for among the owned and the dead ones.)
 pub(crate) const LIST: &str = "
 WITH RECURSIVE kinds (kind) AS (

@@ -1,4 +1,4 @@
-//! What an operator sees, at a bounded cost: each reads so many rows at most, and copies no payload. The claims
+//! What an operator sees, at a bounded cost: each reads a bounded number of rows, and copies no payload. The claims
 //! are locked for one job at a time, so that the thread that writes goes on meanwhile.
 
 use super::super::{KindStats, Peek};

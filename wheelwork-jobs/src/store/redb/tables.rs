@@ -170,7 +170,7 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// Deletes marks that are over, at most so many. Returns how many that were.
+    /// Deletes marks that are over, at most `most`. Returns how many that were.
     pub(super) fn unmark(&mut self, now: Timestamp, most: usize) -> Result<usize, Error> {
         let mut over = Vec::new();
         for entry in self.until.range(..=last_until(now))?.take(most) {
@@ -212,7 +212,7 @@ impl<'t> Tables<'t> {
         Ok(self.keys.get(key)?.map(|id| JobId::from_u128(id.value())))
     }
 
-    /// At most so many dead jobs that were due before a time.
+    /// At most `most` dead jobs that were due before a time.
     pub(super) fn dead_before(
         &self,
         kind: Option<&str>,
@@ -317,7 +317,7 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// Free jobs of a kind that are due by now and have a priority, at most so many, the most urgent first.
+    /// Free jobs of a kind that are due by now and have a priority, at most `most`, the most urgent first.
     pub(super) fn urgent(
         &self,
         kind: &str,
@@ -356,7 +356,7 @@ impl<'t> Tables<'t> {
         Ok(first.map(|(due, _)| due))
     }
 
-    /// Free jobs of a kind up to a due time, at most so many. Moves the cursor behind them.
+    /// Free jobs of a kind up to a due time, at most `most`. Moves the cursor behind them.
     pub(super) fn free(
         &self,
         kind: &Arc<str>,
@@ -552,7 +552,7 @@ impl View {
         Ok(found)
     }
 
-    /// The first kinds of jobs that are not dead, at most so many.
+    /// The first kinds of jobs that are not dead, at most `most`.
     pub(super) fn kinds(&self, most: usize) -> Result<Vec<String>, Error> {
         let mut kinds = Vec::new();
         let mut next = self.due.first()?.map(|(place, _)| place.value().0.to_owned());

@@ -11,7 +11,7 @@ use std::thread;
 use tokio::runtime;
 use tokio::sync::oneshot;
 
-/// At most so many changes share a commit.
+/// The most changes that share a commit.
 const GROUP: usize = 1_000;
 
 /// A change of the tables that somebody waits for.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio_postgres::{Client, Config, NoTls};
 use wheelwork_jobs::NewJob;
 
-/// Networks that forget do so after so long. It is longer than a beat: what listens is not forgotten.
+/// Networks that forget do so after this time. It is longer than a beat: what listens is not forgotten.
 const FORGETS_AFTER: Duration = ms(1_200);
 
 /// How long a node needs to find a server that takes writes, and to store what it could not store before.

@@ -299,8 +299,8 @@ fn reset(real: &Arc<Mutex<Real>>) {
     real.blocking_lock().reset();
 }
 
-/// `WHEELWORK_JOBS_STATEMENTS=1000000` plays so many, `WHEELWORK_JOBS_SEED=17` only the sequence of that seed. Together,
-/// that one is the first.
+/// `WHEELWORK_JOBS_STATEMENTS=1000000` plays that many, `WHEELWORK_JOBS_SEED=17` only the sequence of that seed.
+/// Together, that one is the first.
 #[test]
 fn the_imitation_answers_as_postgres() {
     let Some(server) = postgres::server() else { return };

@@ -342,7 +342,7 @@ impl Generator {
         Uuid(self.rng.u128(..JOBS) << 100 | 7)
     }
 
-    /// Up to so many, all different.
+    /// Up to `most` ids, all different.
     fn ids(&mut self, most: usize) -> Vec<Value> {
         let most = self.rng.usize(..=most).max(usize::from(self.rng.u8(..8) > 0));
         let ids: Vec<_> = (0..JOBS).map(|n| Uuid(n << 100 | 7)).collect();
@@ -428,7 +428,7 @@ impl Generator {
         if self.rng.bool() { Null } else { Text("it failed".into()) }
     }
 
-    /// Up to so many seconds in microseconds.
+    /// Up to `most` seconds, in microseconds.
     fn delay(&mut self, most: u64) -> Value {
         self.times += 1;
         let millis = self.rng.u64(..most * 1_000);

@@ -3,14 +3,14 @@
 use super::{Oracle, Rule};
 use std::time::Duration;
 
-/// At most so many jobs are claimed in a period.
+/// The most jobs that are claimed in a period.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate {
     pub(crate) most: usize,
     pub(crate) period: Duration,
 }
 
-/// A backlog is judged when it has lasted so long.
+/// A backlog is judged when it has lasted this long.
 const BACKLOG: Duration = Duration::from_secs(2);
 
 /// Claims and backlog of the kind with a rate.

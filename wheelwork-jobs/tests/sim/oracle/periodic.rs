@@ -47,7 +47,7 @@ impl Oracle {
         Some(due / self.jobs.get(&job)?.recurs?.period)
     }
 
-    /// Handlers have completed the occurrence of a job in so many transactions. Each move gives it one more.
+    /// Handlers have completed the occurrence of a job in `times` transactions. Each move gives it one more.
     pub(crate) fn completed_occurrence(&mut self, job: u32, occurrence: u64, times: usize) {
         self.job(job).completed.insert(occurrence);
         let moves = self.job(job).changes.iter().filter(|c| may_be_true(c)).count();

@@ -54,7 +54,7 @@ pub enum Step {
     Reschedule(usize, Time, bool),
     /// Stores a job in place of the one that has its key.
     Replace(New),
-    /// Deletes dead jobs that were due within the window, of one kind or all: at most so many.
+    /// Deletes dead jobs that were due within the window, of one kind or all: at most this many.
     Prune(Option<usize>, usize),
 }
 

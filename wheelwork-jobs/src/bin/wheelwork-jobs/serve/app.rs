@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 use wheelwork_http::RequestBody;
 use wheelwork_jobs::{Glance, JobId, Jobs, Peek, State, Store, StoreError};
 
-/// Counts are shown again for so long.
+/// How long counts are shown again.
 const FRESH: Duration = Duration::from_secs(2);
 
 const HTML: &str = "text/html; charset=utf-8";

@@ -142,7 +142,7 @@ pub(super) fn kinds(glance: &Glance, refresh: bool) -> String {
         true => "Shown again every 10 s. <a href=\"/\">Stop</a>",
         false => "<a href=\"/?refresh\">Show again every 10 s</a>",
     };
-    add(&mut body, format_args!("As of {}. A + means at least so many. {again}</p>\n", exact(at)));
+    add(&mut body, format_args!("As of {}. A + means \"or more\". {again}</p>\n", exact(at)));
     let head = if refresh { "<meta http-equiv=\"refresh\" content=\"10\">\n" } else { "" };
     page("Kinds of jobs", head, &body)
 }
