@@ -24,7 +24,7 @@ pub(crate) fn untaken(socket: BorrowedFd<'_>) -> Option<u64> {
 
     let mut bytes: libc::c_int = 0;
     // SAFETY: the borrow keeps the descriptor open. The call writes one `c_int`, and `bytes` is one. It has no other
-    // effect. What knows no such request refuses it.
+    // effect. A descriptor that knows no such request refuses it.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), REQUEST, &raw mut bytes) };
     if result == 0 { u64::try_from(bytes).ok() } else { None }
 }

@@ -2,8 +2,8 @@
 //!
 //! A thread that makes a chunk takes the lowest free number, and puts a counted reference into the *place* of that
 //! number. It does so before it announces any of the chunk's slots, and without a lock. Only the worker takes chunks
-//! out, through its `WorkerTable`: as it releases a chunk, and at its own end. What is put in later is dropped with
-//! the table.
+//! out, through its `WorkerTable`: as it releases a chunk, and at its own end. A chunk that is put in later is dropped
+//! with the table.
 //!
 //! | who | reads a place | because |
 //! |---|---|---|
