@@ -148,7 +148,7 @@ pub enum OpenError {
         /// The kind.
         kind: String,
     },
-    /// A node looks for jobs every third of the liveness. What it does not claim then is late.
+    /// A node looks for jobs every third of the liveness. Jobs that it does not claim then are late.
     #[error("a window of {window:?}: expected at least half of the liveness of {liveness:?}")]
     WindowTooShort {
         /// The window that was given.

@@ -86,7 +86,7 @@ pub(crate) struct Conn {
     pub(super) tunnels: AtomicU32,
     /// HTTP/2: the control frames by which the client may answer what was written.
     pub(super) allowed: AtomicU32,
-    /// How often the task was polled. What h2 has still not sent after a poll waits for the client.
+    /// How often the task was polled. Anything that h2 has still not sent after a poll waits for the client.
     pub(crate) polls: AtomicU32,
     pub(crate) flags: AtomicU16,
     /// A `Writing`.

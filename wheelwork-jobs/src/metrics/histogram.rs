@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// In microseconds: each time of at most the first is in the first range, and so on. What is longer than the
-/// last is in one more range.
+/// In microseconds: each time of at most the first is in the first range, and so on. Longer times
+/// are in one more range.
 const BOUNDS: [u64; 18] = [
     1_000,
     2_500,
@@ -49,7 +49,7 @@ impl Histogram {
         self.sum
     }
 
-    /// The bounds, and how many times were no longer than each. What is longer than the last bound is in
+    /// The bounds, and how many times were no longer than each. Longer ones are in
     /// [`count`](Self::count) alone.
     pub fn within(&self) -> impl Iterator<Item = (Duration, u64)> {
         let mut all = 0;

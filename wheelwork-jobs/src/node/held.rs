@@ -13,8 +13,8 @@
 //! after its job is dropped.
 //!
 //! A node holds those jobs of a kind that are due first. If the kind's limit of jobs or bytes is reached, it claims
-//! what is due before the last job that waits, and lets go as many of the last ones. What it lets go takes no room,
-//! and stays until the store knows.
+//! jobs that are due before the last one that waits, and lets go as many of the last ones. These take no room, and
+//! stay until the store knows.
 
 use super::Node;
 use super::finish::{Attempt, Ended};

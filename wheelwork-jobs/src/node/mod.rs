@@ -79,11 +79,11 @@ pub(crate) struct Node<S: Store> {
     /// Until when no other node can have taken this one for dead.
     lease: Mutex<Instant>,
     pub(crate) counts: Counts,
-    /// The number of this node. `None` before it has joined, after it has left, and if it has no handlers. What asks the
-    /// store about a number holds the lock until the answer has taken effect: an insertion until what it has claimed is
-    /// in `held`, a beat, and a question about claims. So a new number finds all claims of the old one in `held`. The
-    /// claims of `work` need no lock for that, because the same task takes the new number. If one is under way when the
-    /// node leaves, it claims nothing, or the store frees what it has claimed.
+    /// The number of this node. `None` before it has joined, after it has left, and if it has no handlers. A task that
+    /// asks the store about a number holds the lock until the answer has taken effect: an insertion until what it has
+    /// claimed is in `held`, a beat, and a question about claims. So a new number finds all claims of the old one in
+    /// `held`. The claims of `work` need no lock for that, because the same task takes the new number. If one is under
+    /// way when the node leaves, it claims nothing, or the store frees what it has claimed.
     me: RwLock<Option<NodeId>>,
     /// The same, for what is told. 0 before it has joined.
     number: AtomicI64,

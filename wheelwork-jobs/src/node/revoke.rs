@@ -210,7 +210,7 @@ impl<S: Store> Node<S> {
         }
     }
 
-    /// Returns when nobody can begin any more a job that was cancelled or moved. What this node holds, it drops.
+    /// Returns when nobody can begin any more a job that was cancelled or moved. If this node holds it, it is dropped.
     pub(crate) async fn settle(&self, id: JobId, removed: Removed) -> Result<()> {
         let Removed { owner: Some((owner, epoch)), revoked } = removed else { return Ok(()) };
         let claim = Claim { id, epoch };

@@ -72,8 +72,8 @@ pub(crate) trait Calls: Send + Sync + 'static {
     /// A call of the node `old` that is still under way claims nothing after this.
     fn join(&self, old: Option<NodeId>, keep: &[Claim], liveness: Duration) -> impl Answer<Joined>;
 
-    /// Ends a node. What it owned is free, and the others are told, even if it owned nothing: a job of a limited kind
-    /// may have ended when the node looked for no more.
+    /// Ends a node. The jobs that it owned are free, and the others are told, even if it owned nothing: a job of a
+    /// limited kind may have ended when the node looked for no more.
     fn leave(&self, node: NodeId) -> impl Answer<()>;
 
     /// Prolongs the life of a node by `liveness` from now, and looks around. Finds each claim of the node that was
@@ -123,7 +123,7 @@ pub(crate) trait Calls: Send + Sync + 'static {
     fn start(&self, node: NodeId, claims: &[Claim]) -> impl Answer<Vec<Started>>;
 
     /// Ends runs, each if its claim still holds. Returns one answer for each. If it is called again because
-    /// the answer was lost, this changes nothing. What hinders one end hinders no other.
+    /// the answer was lost, this changes nothing. An obstacle to one end hinders no other.
     fn finish(&self, ends: &[End]) -> impl Answer<Vec<Finished>>;
 
     /// Deletes a job, and tells its owner. `None` if there is no such job. The claim of another node than `me` is
@@ -169,7 +169,7 @@ pub(crate) trait Calls: Send + Sync + 'static {
     /// Those of the jobs that are stored, and whether they are dead.
     fn stored(&self, ids: &[JobId]) -> impl Answer<Vec<(JobId, bool)>>;
 
-    /// Notes how far runs are, each if its claim still holds. What hinders one hinders no other one.
+    /// Notes how far runs are, each if its claim still holds. An obstacle to one hinders no other.
     fn report(&self, reports: &[(Claim, Progress)]) -> impl Answer<()>;
 
     /// Deletes jobs that are done and were kept long enough, at most `most`. Returns how many that were.
@@ -259,7 +259,7 @@ pub(crate) trait Transact<S>: Send {
     fn insert(self, store: &S, window: Duration, job: &NewJob) -> impl Answer<Option<Insertion>>;
 
     /// Ends a run if its claim still holds: moves the job to its next occurrence, keeps it as one that is done, or
-    /// deletes it. What moves a job tells the nodes as [`insert`](Self::insert) does.
+    /// deletes it. If the job moves, this tells the nodes as [`insert`](Self::insert) does.
     fn complete(
         self,
         store: &S,

@@ -5,8 +5,8 @@
 //! - **answered**: the server did it, or says that it did not. The connection is used again.
 //! - **useless**: the server says that it did not, and would not do another one either: it takes no writes, for
 //!   example. The connection is closed, and the statement is sent once more on a new one.
-//! - **broken**: the connection ended meanwhile. It is not known what the server did. What only reads is sent once
-//!   more on a new one.
+//! - **broken**: the connection ended meanwhile. It is not known what the server did. A statement that only reads is
+//!   sent once more on a new one.
 //! - **given up**: no answer came within the limit, or the caller did not wait for it. The server is asked
 //!   to cancel the statement, and the connection is closed. It is not known what the server did.
 //!
@@ -562,8 +562,8 @@ pub(super) fn state_of(error: &StoreError) -> Option<&SqlState> {
     is_undone(error).then(|| error.code()).flatten()
 }
 
-/// Whether no statement is of use on a connection, after one that was answered with this. Each statement is a
-/// transaction of its own, so what says that a transaction is not as it should be is about the connection.
+/// Whether a connection is useless after a statement that was answered with this. Each statement is a separate
+/// transaction, so an error about the state of a transaction is about the connection.
 fn is_useless(state: &SqlState) -> bool {
     let ends = |class| state.code().starts_with(class); // connection, transaction, shutdown
     ["08", "25", "57P"].into_iter().any(ends) || is_mixed_up(state)

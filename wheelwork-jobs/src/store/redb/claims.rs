@@ -1,7 +1,7 @@
 //! Who has claimed what, in memory alone.
 //!
-//! Only the writer's thread claims and frees jobs, except as nodes come and go. What it changes
-//! for a commit that fails is undone.
+//! Only the writer's thread claims and frees jobs, except as nodes come and go. Its changes
+//! for a commit that fails are undone.
 //!
 //! **Cursor.** Of each kind, every job that may be claimed is at or behind the cursor in the order of due times. It lets
 //! a claim pass over the claimed jobs, which are the nearest ones.

@@ -5,7 +5,7 @@
 //! - each row of `JOBS` whose priority is not 0 has it in `PRIORITIES`; unless the row is dead, it also has one
 //!   in `URGENT`
 //!
-//! What a later version knows of a job is in tables of its own. So no row has to be written again.
+//! The facts of a job that a later version has added are in separate tables. So no row has to be written again.
 
 use super::super::{Filter, Insertion, Kept};
 use super::claims::Claims;

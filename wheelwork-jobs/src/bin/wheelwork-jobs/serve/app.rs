@@ -37,7 +37,7 @@ const HEADERS: [(HeaderName, &str); 7] = [
 pub(super) struct App<S: Store> {
     jobs: Jobs<S>,
     guard: Guard,
-    /// The last counts, and when they were asked for. Who waits for the lock has them from the first.
+    /// The last counts, and when they were asked for. A request that waits for the lock gets the counts of the first.
     glance: Mutex<Option<(Instant, Arc<Glance>)>>,
 }
 
