@@ -107,6 +107,8 @@ impl Interval {
     /// Waits for the next tick. Returns the instant at which the tick was due, or `None` if the timer
     /// is stopped. At most one tick follows a stop: one that is due when it is polled.
     ///
+    /// # Cancellation
+    ///
     /// If the future is dropped before it is ready, no tick is lost.
     pub async fn tick(&mut self) -> Option<Instant> {
         poll_fn(|cx| self.poll_tick(cx)).await

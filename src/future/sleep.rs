@@ -34,6 +34,11 @@ impl HashedWheelTimer {
     /// costs what [`new_timeout`](Self::new_timeout) costs, and allocates nothing. The limit of
     /// pending timeouts does not apply to it.
     ///
+    /// # Cancellation
+    ///
+    /// A drop of the future takes its waker out of the timer. In a `select!` within a loop, await `&mut sleep`, so that
+    /// the next turn waits for the same deadline.
+    ///
     /// # Examples
     ///
     /// ```

@@ -11,6 +11,11 @@ impl HashedWheelTimer {
     /// Limits a future: returns its output if it completes within `limit` from now, and an error if not.
     /// Each poll polls the future before it checks the limit.
     ///
+    /// # Cancellation
+    ///
+    /// A drop of the returned future, also after the limit, drops the limited one. To go on with that, limit a reference
+    /// to it, such as `&mut future` of a pinned one.
+    ///
     /// # Examples
     ///
     /// ```

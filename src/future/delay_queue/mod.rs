@@ -312,6 +312,8 @@ impl<T> DelayQueue<T> {
     ///
     /// After a `None`, the next call returns at once too. So a loop waits for something else then, such as an insertion.
     ///
+    /// # Cancellation
+    ///
     /// If the future is dropped before it is ready, no value is lost.
     pub async fn next(&mut self) -> Option<Delayed<T>> {
         poll_fn(|cx| self.poll_next_due(cx)).await

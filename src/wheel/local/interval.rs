@@ -32,8 +32,11 @@ pub struct LocalInterval {
 }
 
 impl LocalInterval {
-    /// Waits for the next tick. Returns the instant at which it was due. If the future is dropped before it is
-    /// ready, no tick is lost.
+    /// Waits for the next tick. Returns the instant at which it was due.
+    ///
+    /// # Cancellation
+    ///
+    /// If the future is dropped before it is ready, no tick is lost.
     pub async fn tick(&mut self) -> Instant {
         poll_fn(|cx| self.poll_tick(cx)).await
     }

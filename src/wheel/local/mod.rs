@@ -191,6 +191,10 @@ impl LocalTimer {
 
     /// A future that is ready `delay` from now. [`Duration::ZERO`] means ready at the first poll, and
     /// [`Duration::MAX`] means never.
+    ///
+    /// # Cancellation
+    ///
+    /// A drop of the future takes its waker out of the timer.
     pub fn sleep(&self, delay: Duration) -> LocalSleep {
         LocalSleep::new(self, self.after(delay))
     }
@@ -202,6 +206,11 @@ impl LocalTimer {
 
     /// Limits a future: returns its output if it completes within `limit` from now, and an error if not.
     /// Each poll polls the future before it checks the limit.
+    ///
+    /// # Cancellation
+    ///
+    /// A drop of the returned future, also after the limit, drops the limited one. To go on with that, limit a reference
+    /// to it, such as `&mut future` of a pinned one.
     pub fn timeout<F: IntoFuture>(
         &self,
         limit: Duration,
