@@ -344,7 +344,7 @@ impl<P: Payload> Shared<Chunk<P>> {
             }
             chunk.close();
             if !chunk.internal {
-                self.gate.ended(count);
+                self.gate.release_permits(count);
             }
             let counts = self.counts.of(chunk.internal);
             let ends = if end == Phase::Returned { &counts.returned } else { &counts.cancelled };

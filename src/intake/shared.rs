@@ -335,20 +335,20 @@ impl Gate {
 
     /// Takes a permit for one more pending timeout, or returns the limit if that is reached.
     #[inline]
-    pub(crate) fn begins(&self) -> Result<(), usize> {
+    pub(crate) fn take_permit(&self) -> Result<(), usize> {
         self.limit.as_ref().map_or(Ok(()), |limit| limit.acquire())
     }
 
     /// Takes a permit for one more pending timeout, even beyond the limit.
     #[inline]
-    pub(crate) fn begins_beyond(&self) {
+    pub(crate) fn take_permit_beyond(&self) {
         self.limit.iter().for_each(|limit| limit.acquire_beyond());
     }
 
     /// Releases the permits of timeouts that are no longer pending. The caller counts their end afterwards:
     /// whoever sees it counted also finds the permits.
     #[inline]
-    pub(crate) fn ended(&self, timeouts: usize) {
+    pub(crate) fn release_permits(&self, timeouts: usize) {
         self.limit.iter().for_each(|limit| limit.release(timeouts));
     }
 

@@ -111,7 +111,7 @@ impl Timeout {
     pub(super) fn cancel_and_count(&self) -> Cancel<Erased> {
         self.0.cancel(|filed| {
             let timer = &self.0.chunk().timer;
-            timer.gate.ended(1);
+            timer.gate.release_permits(1);
             this_thread::count(timer, |tally| &tally.cancelled);
             if filed {
                 timer.entry_died(this_thread::count(timer, |tally| &tally.died));
@@ -284,7 +284,7 @@ impl Timeout {
     /// put it back.
     #[cold]
     pub(super) fn cancel_gone_on(&self, task: Erased) {
-        self.gate().ended(1);
+        self.gate().release_permits(1);
         self.0.chunk().timer.count(|counts| counts.by_others.cancelled.add_shared(1));
         self.tell_cancelled(task);
     }

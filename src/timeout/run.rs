@@ -183,7 +183,7 @@ fn go_on(
     on_worker: bool,
 ) -> Option<(NextRun, Token)> {
     // Counted before the timeout can end, so that no count is ever too low.
-    gate_of(runner).begins_beyond();
+    gate_of(runner).take_permit_beyond();
     timer_of(runner).count(|counts| match on_worker {
         true => _ = counts.by_worker.rearmed.add(1),
         false => counts.by_others.rearmed.add_shared(1),

@@ -40,8 +40,8 @@ pub(crate) fn schedule<T: TimerTask>(
     admit: Admit,
 ) -> Result<Timeout, ScheduleError<T>> {
     if T::KIND.only_wakes {
-        timer.gate.begins_beyond();
-    } else if let Err(limit) = timer.gate.begins() {
+        timer.gate.take_permit_beyond();
+    } else if let Err(limit) = timer.gate.take_permit() {
         return Err(over_limit(timer, task, limit));
     }
     let mut task = Some(task);
@@ -138,7 +138,7 @@ fn refused<T>(
     count: fn(&Tally) -> &Count,
 ) -> ScheduleError<T> {
     if !internal {
-        timer.gate.ended(1);
+        timer.gate.release_permits(1);
     }
     timer.count(|counts| count(counts.of(internal)).add_shared(1));
     let reason = if timer.gate.is_closed() {

@@ -67,7 +67,7 @@ fn accounted_for(control: &Control, ends: &Ends, returned: usize, accepted: usiz
         [run, cancelled, returned].map(|n| n as u64),
         "{metrics:?}"
     );
-    assert_eq!(control.shared.gate.begins(), Ok(()), "there is room again");
+    assert_eq!(control.shared.gate.take_permit(), Ok(()), "there is room again");
 }
 
 /// A clock that moves by a tick at each read.

@@ -82,7 +82,7 @@ impl<W: Exact> Worker<W> {
             if chunk.internal {
                 counts.internals.expired.add_shared(1);
             } else {
-                gate.ended(1); // first, so whoever sees it ended also sees the freed permit
+                gate.release_permits(1); // first, so whoever sees it ended also sees the freed permit
                 counts.by_worker.expired.add(1);
             }
         }

@@ -663,13 +663,13 @@ fn rule_04_dropping_the_last_handle_frees_the_slot() {
 fn a_claimed_timeout_leaves_room_within_the_limit() {
     let mut worker = worker_with(Hashed::new(8).unwrap(), Some(1));
     let mut producer = Producer::of(&worker);
-    assert_eq!(worker.gate().begins(), Ok(()));
+    assert_eq!(worker.gate().take_permit(), Ok(()));
     producer.schedule(1);
     file_all(&mut worker);
     let due = all_due(&mut worker)[0];
-    assert_eq!(worker.gate().begins(), Err(1));
+    assert_eq!(worker.gate().take_permit(), Err(1));
     assert!(matches!(worker.claim(due), Claim::Due(_)));
-    assert_eq!((worker.shared().counts.pending(), worker.gate().begins()), (0, Ok(())));
+    assert_eq!((worker.shared().counts.pending(), worker.gate().take_permit()), (0, Ok(())));
 }
 
 /// The worker removes its own pin after each run.

@@ -26,12 +26,12 @@ impl<T: Send + Sync> Shared<T> {
 #[test]
 fn a_limit_is_never_exceeded() {
     let gate = Shared::<()>::of_this_thread(Some(2), 8).0.gate.clone();
-    let begin = || gate.begins();
+    let begin = || gate.take_permit();
     assert_eq!([begin(), begin(), begin()], [Ok(()), Ok(()), Err(2)]);
-    gate.begins_beyond();
-    gate.ended(1);
+    gate.take_permit_beyond();
+    gate.release_permits(1);
     assert_eq!(begin(), Err(2), "a timeout that goes on takes a place beyond the limit");
-    gate.ended(1);
+    gate.release_permits(1);
     assert_eq!([begin(), begin()], [Ok(()), Err(2)]);
 }
 
