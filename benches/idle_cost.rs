@@ -2,7 +2,7 @@
 //! them while they are silent, and 0.1 % of a core while each reads once a second. One timeout of the timer for
 //! each connection, which looks at the last read and arms itself again, takes 147 bytes.
 //!
-//! `cargo bench --bench idle_cost` takes five minutes. With `-- --quick` it takes some seconds, with fewer
+//! `cargo bench --bench idle_cost` takes five minutes. With `-- --quick` it takes a few seconds, with fewer
 //! connections.
 
 use kit::cpu;

@@ -42,7 +42,7 @@
 //! in each idle period. A *shard* serves a group of threads. All connections of a shard share one
 //! timeout of the timer, the *check*, and one lock.
 //!
-//! The check handles a *slice* of some two thousand connections under the lock, then releases the lock
+//! The check handles a *slice* of about two thousand connections under the lock, then releases the lock
 //! to others before it continues. A million connections that are due in one tick are reported in some
 //! 500 batches. Meanwhile a call of [`watch`](IdleTimeouts::watch) waits for one slice at most,
 //! 0.1-0.5 ms.

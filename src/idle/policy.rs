@@ -53,7 +53,7 @@ impl IdlePolicy {
         self.limit(IdleKind::Writer, after.into())
     }
 
-    /// Reports a connection whose both directions were silent: it had neither reads nor writes for `after`. This is a
+    /// Reports a connection that was silent in both directions: it had neither reads nor writes for `after`. This is a
     /// third duration: it does not replace those of [`reader`](Self::reader) and [`writer`](Self::writer).
     pub fn both(self, after: impl Into<Option<Duration>>) -> Self {
         self.limit(IdleKind::Both, after.into())

@@ -237,7 +237,7 @@ pub(crate) struct Slot<P> {
 }
 
 // SAFETY: the cell is accessed only by its owner by invariants 1 and 2; the state's release and acquire order
-// these accesses. Who calls what is checked by types: only `owner` arms, and only it has the bit of a Free slot;
+// these accesses. Types check who calls what: only `owner` arms, and only it has the bit of a Free slot;
 // `Runner` alone goes on, and `Emptied` alone reads and takes what a stop has left (see `pin`). A payload moves
 // between threads, hence `Send`. `read_emptied` shares a payload only if that is `Sync`.
 unsafe impl<P: Send> Sync for Slot<P> {}

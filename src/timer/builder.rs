@@ -154,7 +154,7 @@ impl Builder {
     /// limit.
     ///
     /// The limit is exact: a timeout is refused only if as many others are pending, being scheduled or just ending. A
-    /// cancel that has returned has made room, and so has an end that a count shows. But who sees by
+    /// cancel that has returned has made room, and so has an end that a count shows. But a thread that learns from
     /// [`is_cancelled`](crate::Timeout::is_cancelled) or [`is_pending`](crate::Timeout::is_pending) that another thread
     /// ends a timeout may still be refused for a moment.
     /// The number of pending timeouts can exceed the limit in two cases. A timeout that goes on after a

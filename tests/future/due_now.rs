@@ -1,5 +1,5 @@
 //! Futures that are due now are ready at their first poll, on the system's clock. Its quick form may be
-//! some microseconds ahead of it.
+//! a few microseconds ahead of it.
 
 use crate::common::ms;
 use crate::wakers::Alarm;

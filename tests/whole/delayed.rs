@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
-/// Returns at once, after a turn of other threads, after some microseconds, or, rarely, after enough time for
+/// Returns at once, after a turn of other threads, after a few microseconds, or, rarely, after enough time for
 /// another thread to do much.
 pub(super) fn delay() {
     thread_local! {

@@ -95,7 +95,7 @@ mod on_threads {
         });
     }
 
-    /// Plays programs for some seconds. Most of a program is waiting, so many play at once.
+    /// Plays programs for a few seconds. Most of a program is waiting, so many play at once.
     fn play_many(size: &Size) {
         static WATCHED: Once = Once::new();
         WATCHED.call_once(watch);

@@ -251,7 +251,7 @@ impl<S: Store> Jobs<S> {
     /// After it has returned true, no handler is called for the job, on any node. A handler that runs already goes
     /// on, but its job cannot be completed in a transaction any more.
     ///
-    /// If another node has claimed the job, this waits until that node has dropped it: some milliseconds, or until
+    /// If another node has claimed the job, this waits until that node has dropped it: a few milliseconds, or until
     /// its next beat (a third of the liveness) if it has not heard of the cancel. If that node is dead or cut off,
     /// it takes until its life has ended, the liveness at most. The job is deleted at once, even if you drop
     /// the call.

@@ -11,7 +11,7 @@ use std::fmt::Write;
 
 /// Measures the timers with a great many pending timeouts, and prints tables.
 ///
-/// Leave the machine alone meanwhile. 100 million timeouts take 7 GB of memory, and some minutes.
+/// Leave the machine alone meanwhile. 100 million timeouts take 7 GB of memory, and a few minutes.
 #[derive(Debug, Args)]
 pub struct Scale {
     /// One million only, whatever `--millions` says

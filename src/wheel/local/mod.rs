@@ -117,7 +117,7 @@ struct Shared {
     driver: Cell<Weak<Driver>>,
 }
 
-/// Who waits for an earlier deadline than this one. Its future owns it, and so drops the waker.
+/// The waker that waits for an earlier deadline than this one. Its future owns it, and so drops the waker.
 struct Driver {
     deadline: Option<Instant>,
     waker: Cell<Option<Waker>>,
@@ -386,7 +386,7 @@ impl LocalTimer {
         drop(removed); // after the borrow
     }
 
-    /// Wakes who waits for an earlier deadline, if the next one is.
+    /// Wakes the task that waits for an earlier deadline, if the next one is earlier.
     fn tell_driver(&self) {
         let waiting = self.0.driver.take();
         let Some(driver) = waiting.upgrade() else { return };

@@ -5,7 +5,7 @@
 //! hostile, against the honest ones alone. With `-- floods`, the processor time of a second of each flood of HTTP/2's
 //! control frames. A name of a server before the number runs that one alone. The server
 //! `nothing` does nothing for hostile clients, so it shows what the machine and the clients cost. Servers are processes
-//! of their own, on loopback, and end after some minutes at most. nginx takes part if it is installed.
+//! of their own, on loopback, and end after a few minutes at most. nginx takes part if it is installed.
 
 mod attack;
 mod flood;

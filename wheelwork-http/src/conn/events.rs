@@ -66,8 +66,8 @@ impl Conn {
     pub(crate) fn end_part(self: &Arc<Self>) {
         let now = self.now();
         self.idle_since.store(now, Ordering::Relaxed);
-        // Release: who sees no request in flight sees the time since then. Acquire: the last request that ends beside
-        // tunnels sees all of them.
+        // Release: whoever sees no request in flight sees the time since then. Acquire: the last request that ends
+        // beside tunnels sees all of them.
         let left = self.in_flight.fetch_sub(1, Ordering::AcqRel) - 1;
         if left == 0 {
             self.arm(after(now, self.idle_limit()));

@@ -179,7 +179,7 @@ impl<L, S, F> Serve<L, S, F> {
 
     /// Shuts down when `signal` is ready: no connection is accepted any more, idle connections are closed, and
     /// requests have the time of [`Limits::shutdown`]. Requests that are left then are cut, and reported. The server
-    /// does not wait for the tasks of cut connections: their handlers may go on for some milliseconds, or longer if
+    /// does not wait for the tasks of cut connections: their handlers may go on for a few milliseconds, or longer if
     /// they block. If [`Report::cut`] is not empty, wait until [`Server::connections`] is 0 before you close what
     /// handlers use.
     pub fn with_graceful_shutdown<G>(self, signal: G) -> Serve<L, S, G>

@@ -1,6 +1,6 @@
 //! Honest clients over slow links, in real time, and a server that stands still each minute: none must be cut.
 //!
-//! They pause for up to a quarter of the limits, and their links add some seconds. That stays below all limits; with a
+//! They pause for up to a quarter of the limits, and their links add a few seconds. That stays below all limits; with a
 //! stall it is often more. A client whose own pause became longer, because the machine was busy, is excused.
 //! `WHEELWORK_HTTP_SECONDS` says how long; `.ci/http_hour` takes an hour.
 
@@ -130,7 +130,7 @@ fn honest_clients_are_never_cut() {
     assert!(requests > 0 && streams > 0);
 }
 
-/// Blocks all threads of the server for some seconds each minute.
+/// Blocks all threads of the server for a few seconds each minute.
 async fn stand_still(server: Handle, counts: Arc<Counts>) {
     loop {
         sleep(BETWEEN_STALLS).await;

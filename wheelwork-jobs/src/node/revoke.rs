@@ -10,7 +10,7 @@
 //! | the caller | it asks the store until the claim is not revoked any more, or its owner has ended |
 //!
 //! An owner that cannot be reached ends when its life lapses, and its lease lapses before that. A node that takes a
-//! new number begins meanwhile only what the store confirms under the new one. So a caller waits some milliseconds if
+//! new number begins meanwhile only what the store confirms under the new one. So a caller waits a few milliseconds if
 //! the owner gets the notice, else until the owner's next beat, and at most for the owner's liveness.
 
 use super::{Node, lock, until};

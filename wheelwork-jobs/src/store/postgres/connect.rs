@@ -57,7 +57,7 @@ const QUIET: Duration = Duration::from_secs(1);
 /// How long the server has to answer then.
 const TRIAL_LIMIT: Duration = Duration::from_millis(500);
 
-/// Firewalls and balancers forget connections that are quiet for some minutes.
+/// Firewalls and balancers forget connections that are quiet for a few minutes.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
 /// Between two packets that keep a connection alive, if there is no answer to the first.

@@ -54,7 +54,7 @@ use tokio::sync::mpsc::UnboundedSender;
 /// Each change is on the disk before its call returns: one thread writes, and one `fsync` is for all
 /// changes that came while the previous one ran. After a crash the file is as the last commit left it.
 ///
-/// Clones share the file. It is closed some milliseconds after the drop of the last clone, also after
+/// Clones share the file. It is closed a few milliseconds after the drop of the last clone, also after
 /// [`Jobs::stop`](crate::Jobs::stop). Until then, [`open`](Self::open) fails. To open jobs again in one process, as in a
 /// test of a restart, keep a clone and pass it to the next `Jobs`.
 ///

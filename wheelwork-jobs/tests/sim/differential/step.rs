@@ -9,7 +9,7 @@ use fastrand::Rng;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A step, some milliseconds after the one before.
+/// A step, a few milliseconds after the one before.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) wait: u64,
