@@ -99,7 +99,7 @@ impl<T, S: Structure> TimedWheel<T, S> {
 
     /// Expires all values that are due, and returns their number; see [`Wheel::expire`].
     ///
-    /// The callback gets the wheel in ticks. To insert there by instants, copy the [`Ticks`] first, which are `Copy`:
+    /// The callback gets the wheel in ticks. To insert there at instants, copy the [`Ticks`] first, which are `Copy`:
     ///
     /// ```
     /// # use std::time::{Duration, Instant};

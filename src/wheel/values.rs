@@ -279,7 +279,7 @@ impl<T, S: Structure> Wheel<T, S> {
     /// An insertion into the pass is O(log n), and in a [`Linux`](super::Linux) wheel so is every insertion
     /// during a pass.
     ///
-    /// The caller may also stop before the end, and go on later. A later call first ends the pass that has
+    /// The caller may also stop before the end, and resume later. A later call first ends the pass that has
     /// begun, up to the `now` of that pass.
     ///
     /// # Examples
@@ -375,7 +375,7 @@ impl<T, S: Structure> Wheel<T, S> {
         Some(Expired { key, deadline, value })
     }
 
-    /// A call of its own keeps the loops over due values small.
+    /// A separate call keeps the loops over due values small.
     #[inline(never)]
     fn file_again(&mut self, deadline: u64, token: Token) {
         self.filing.insert(deadline, token);
