@@ -167,7 +167,7 @@
 //!
 //! These calls do not block, apart from short locks: scheduling, every method of a [`Timeout`], and every
 //! drop of a handle, a timer or an executor. The idle manager's [`watch`](idle::IdleTimeouts::watch) and
-//! the drop of a [`Watch`](idle::Watch) wait for a lock that a check holds for at most 0.5 ms.
+//! the drop of a [`Watch`](idle::Watch) wait for a lock that a check holds for about two thousand connections.
 //!
 //! Some calls run your code on the calling thread. A [`cancel`](Timeout::cancel) that returns true, and the drop of a
 //! [`CancelOnDrop`], call [`TimerTask::cancelled`](task::TimerTask::cancelled) and drop the task. If a stop gave up

@@ -1,7 +1,7 @@
 //! Windows: sleeps until a high-resolution timer fires, or an event is set.
 //!
 //! The standard library's `park_timeout` takes whole milliseconds, and ends with the system's clock tick, which
-//! is 15.6 ms by default. A high-resolution timer (since Windows 10, version 1803) fires within some 0.5 ms, and
+//! is 15.6 ms by default. A high-resolution timer (since Windows 10, version 1803) fires between these ticks, and
 //! does not change the period of the system's clock.
 //!
 //! - Both objects reset themselves: a wait that they end takes their signal.

@@ -44,8 +44,7 @@
 //!
 //! The check handles a *slice* of about two thousand connections under the lock, then releases the lock
 //! to others before it continues. A million connections that are due in one tick are reported in some
-//! 500 batches. Meanwhile a call of [`watch`](IdleTimeouts::watch) waits for one slice at most,
-//! 0.1-0.5 ms.
+//! 500 batches. Meanwhile a call of [`watch`](IdleTimeouts::watch) waits for one slice at most.
 //!
 //! The wheel still holds entries of connections that have left or were active. The manager skips them
 //! in advance, so they cause at most about one wake-up a second, and none if no connection is watched.

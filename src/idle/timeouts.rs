@@ -225,7 +225,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     /// [`take_idlest`](Self::take_idlest) should take. Connections that are paused or being reported are
     /// not counted.
     ///
-    /// O(connections), a few nanoseconds each, a thousand under one hold of a lock.
+    /// O(connections), a thousand under one hold of a lock.
     ///
     /// # Examples
     ///
@@ -314,7 +314,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     /// reported are not taken. Fewer than `n` come back if there are fewer, or if some become active
     /// meanwhile.
     ///
-    /// O(connections), a few nanoseconds each, a thousand under one hold of a lock.
+    /// O(connections), a thousand under one hold of a lock.
     ///
     /// # Examples
     ///
