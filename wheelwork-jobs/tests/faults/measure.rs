@@ -1,8 +1,5 @@
-//! Figures, which a loaded machine would spoil: not for CI. Each prints what it has measured.
-//!
-//! ```console
-//! $ cargo test --release --all-features --test faults measure -- --ignored --nocapture --test-threads 1
-//! ```
+//! Figures, which a loaded machine would spoil: not for CI. Each prints what it has measured, as the lines of
+//! `benches/README.md`, which has the command.
 
 use crate::common::{connect, postgres, until};
 use crate::faults::proxy::Proxy;
@@ -242,7 +239,7 @@ async fn lateness_while_something_is_in_the_way() {
     };
     let began = Instant::now();
     row("a million jobs of a dead node are taken over", latest(&jobs, &begun, freed).await);
-    print(&format!("the take-over took {:.1} s", began.elapsed().as_secs_f64()));
+    print(&format!("The take-over took {:.1} s.", began.elapsed().as_secs_f64()));
     assert_eq!(jobs.metrics().taken_over, 1_000_000);
 }
 
