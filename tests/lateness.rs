@@ -1,4 +1,4 @@
-//! How late a timeout is. No test asserts it: `.ci/platforms` prints it for each system.
+//! How late a timeout is. No test asserts it: `.ci/faults` prints it.
 
 use crate::common::{Random, Record, eventually, ms};
 use std::time::{Duration, Instant};
