@@ -73,9 +73,8 @@ impl Agenda {
     /// Takes the next batch. Returns false if the structure has no more due tokens.
     #[cold]
     fn refill(&mut self, structure: &mut impl TokenWheel, now: u64) -> bool {
+        self.free();
         let Self { batch, waiting, .. } = self;
-        batch.clear();
-        self.popped = 0;
         let next = structure.take_next(now, batch, |due| waiting.push(due));
         self.tick = next.unwrap_or_default();
         next.is_some()
@@ -86,7 +85,7 @@ impl Agenda {
         self.waiting.push(Due { tick, token });
     }
 
-    /// Frees most of the memory. All tokens were popped.
+    /// Forgets the batch, and frees most of its memory. All of its tokens were popped.
     pub(super) fn free(&mut self) {
         self.batch.clear();
         self.popped = 0;
