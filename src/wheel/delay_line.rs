@@ -10,6 +10,7 @@
 use super::key::{Expired, Key};
 use super::ticks::Ticks;
 use super::values::slab::{MOST_CHUNKS, Slab};
+use crate::time::tick::nanos;
 use std::fmt;
 use std::iter::successors;
 use std::time::Duration;
@@ -100,7 +101,7 @@ impl<T> DelayLine<T> {
     /// insertion began before the insertion. Like the tick, `delay` is in the own time of `ticks`. One beyond 584 years
     /// never ends.
     pub fn for_duration(delay: Duration, ticks: &Ticks) -> Self {
-        Self::new(ticks.lasting(delay).saturating_add(1))
+        Self::new(ticks.tick_not_before(nanos(delay)).saturating_add(1))
     }
 
     /// Allocates the memory of `capacity` values now, and keeps it. While the line holds no more values, an

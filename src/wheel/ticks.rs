@@ -192,14 +192,10 @@ impl Ticks {
         self.own.saturating_add(u64::try_from(scaled).unwrap_or(u64::MAX))
     }
 
-    /// The number of ticks that last at least `delay`, and `u64::MAX` beyond 584 years.
-    pub(super) fn lasting(&self, delay: Duration) -> u64 {
-        self.tick_not_before(nanos(delay))
-    }
-
-    /// No rounding to steps as in `time::tick`: these ticks may be shorter than a step.
+    /// The first tick that does not begin before this own time, and `u64::MAX` beyond 584 years. No rounding to steps as
+    /// in `time::tick`: these ticks may be shorter than a step.
     #[inline]
-    fn tick_not_before(&self, own: u64) -> u64 {
+    pub(super) fn tick_not_before(&self, own: u64) -> u64 {
         if own == u64::MAX { u64::MAX } else { own.div_ceil(self.tick.get()) }
     }
 }
