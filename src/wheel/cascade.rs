@@ -213,7 +213,7 @@ impl<L: Layout> TokenWheel for Cascade<L> {
     }
 
     /// Goes from the coarsest level to the finest. Entries move in the same direction, so none slips
-    /// past the sweep.
+    /// past the sweep. The last step also checks those that wait for the end of the pass.
     fn sweep(&mut self, budget: usize, mut keep: impl FnMut(Token) -> bool) -> bool {
         let (mut position, parts) = (self.sweep_position, PARTS * self.bucket_count());
         let ended = position.resume(parts, budget, |unit, rest, budget| {
@@ -221,6 +221,9 @@ impl<L: Layout> TokenWheel for Cascade<L> {
             self.levels[level].sweep(part, rest, budget, &mut keep)
         });
         self.sweep_position = position;
+        if ended {
+            self.later.retain(|&(token, _)| keep(token));
+        }
         ended
     }
 

@@ -99,6 +99,19 @@ fn rule_04_removals_do_not_pile_up_in_a_pass() {
     }
 }
 
+/// Not where they wait for the end of the pass to be moved down either: each further removal would sweep in vain.
+#[test]
+fn rule_04_removals_of_what_is_moved_down_do_not_pile_up_in_a_pass() {
+    let mut wheel = Wheel::hierarchical(8).unwrap();
+    wheel.insert(64, 0);
+    let keys: Vec<Key> = (0..1000).map(|n| wheel.insert(127, n)).collect();
+    assert!(wheel.pop(64).is_some());
+    keys[1..].iter().for_each(|&key| assert!(wheel.remove(key).is_some()));
+    assert!(wheel.filing.entries() <= 1 + DEAD_ALLOWED + 1, "{}", wheel.filing.entries());
+    assert!(wheel.pop(64).is_none());
+    assert_eq!(wheel.pop(127).map(|expired| expired.key), Some(keys[0]));
+}
+
 /// Otherwise each removal would sweep in vain.
 #[test]
 fn dead_entries_that_are_coming_out_are_no_reason_to_sweep() {
