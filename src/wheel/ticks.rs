@@ -109,16 +109,15 @@ impl Ticks {
     /// years is tick `u64::MAX`, which never comes.
     #[inline]
     pub fn after(&self, now: Instant, delay: Duration) -> u64 {
-        self.tick_not_before(self.own_at(now).saturating_add(nanos(delay)))
+        let own = if self.is_paused { self.own } else { self.own_if_it_runs(now, REAL_TIME - 1) };
+        self.tick_not_before(own.saturating_add(nanos(delay)))
     }
 
     /// The first tick that does not begin before the instant `deadline`, if the speed stays as it is. While time
     /// is paused, the result is as if it went on.
     #[inline]
     pub fn not_before(&self, deadline: Instant) -> u64 {
-        let real = nanos(deadline.saturating_duration_since(self.real));
-        let scaled = (u128::from(real) * u128::from(self.speed)).div_ceil(u128::from(REAL_TIME));
-        self.tick_not_before(self.own.saturating_add(u64::try_from(scaled).unwrap_or(u64::MAX)))
+        self.tick_not_before(self.own_if_it_runs(deadline, REAL_TIME - 1))
     }
 
     /// The instant at which a tick begins, if the speed stays as it is. If the tick began before the last change
@@ -184,12 +183,15 @@ impl Ticks {
 
     #[inline]
     fn own_at(&self, now: Instant) -> u64 {
-        if self.is_paused {
-            return self.own;
-        }
-        let real = nanos(now.saturating_duration_since(self.real));
-        let scaled = (u128::from(real) * u128::from(self.speed)) >> SPEED_BITS;
-        self.own.saturating_add(u64::try_from(scaled).unwrap_or(u64::MAX))
+        if self.is_paused { self.own } else { self.own_if_it_runs(now, 0) }
+    }
+
+    /// The own time at an instant if time is not paused, rounded down after `more` was added, in the unit of `speed`.
+    #[inline]
+    fn own_if_it_runs(&self, at: Instant, more: u64) -> u64 {
+        let real = nanos(at.saturating_duration_since(self.real));
+        let scaled = u128::from(real) * u128::from(self.speed) + u128::from(more);
+        self.own.saturating_add(u64::try_from(scaled >> SPEED_BITS).unwrap_or(u64::MAX))
     }
 
     /// The first tick that does not begin before this own time, and `u64::MAX` beyond 584 years. No rounding to steps as

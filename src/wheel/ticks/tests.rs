@@ -41,6 +41,9 @@ fn rule_02_a_deadline_never_maps_to_a_tick_that_begins_before_it() {
         let (now, delay) = (deadline, Duration::from_nanos(delay));
         let start = ticks.start_of(ticks.after(now, delay)).unwrap();
         assert!(ticks.elapsed(start) >= ticks.elapsed(now) + delay, "{ticks:?}");
+        // Not by a part of a nanosecond either: where time is slow, that is long.
+        let passed = start.duration_since(now).as_nanos() * u128::from(ticks.speed);
+        assert!(passed >= delay.as_nanos() << SPEED_BITS, "{ticks:?}");
     });
 }
 
