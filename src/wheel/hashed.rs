@@ -287,8 +287,8 @@ impl<T> Wheel<T, Hashed> {
     }
 
     /// The bucket of `key`: `max(deadline, current_tick) & (ticks_per_wheel - 1)`. `None` if its
-    /// value has left the wheel, or is more than 65,535 rounds ahead and in no bucket yet. O(n) for
-    /// n entries in the bucket.
+    /// value has left the wheel, is more than 65,535 rounds ahead, or is in no such bucket for another reason that
+    /// [`placement`](Wheel::placement) names. O(n) for n entries in the bucket.
     pub fn bucket(&self, key: Key) -> Option<usize> {
         self.placement(key).map(|placement| placement.bucket)
     }

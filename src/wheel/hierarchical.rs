@@ -18,8 +18,8 @@ const MAX_BUCKETS: usize = 1 << 16;
 ///
 /// Its range is unlimited and it is exact. `insert` is O(m) for m levels, with m = log(delay) /
 /// log(n). `remove` is O(1) amortised, `next_expiry` is O(m). A timeout is moved down at most m - 1
-/// times. Each bucket of an existing level takes 64 bytes; an entry takes 16 bytes besides the
-/// value.
+/// times. Each bucket of an existing level takes 64 bytes, or up to 80 if n is no power of two; an entry takes 16 bytes
+/// besides the value.
 ///
 /// Two things differ from Kafka. After all expired timeouts have been handed over, the levels'
 /// clocks go on to the current tick, so a timeout that is inserted after a quiet period does not land

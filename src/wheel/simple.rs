@@ -16,7 +16,7 @@ use std::fmt;
 /// tick. A delay of a turn or longer has no bucket and is refused.
 ///
 /// `insert` and `next_expiry` are O(1), `remove` is O(1) amortised. A bucket takes 64 bytes, up
-/// front; an entry takes 16 bytes besides the value.
+/// front, and up to 80 if their number is no power of two; an entry takes 16 bytes besides the value.
 ///
 /// # Examples
 ///
