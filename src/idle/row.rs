@@ -92,10 +92,10 @@ impl<T> Row<T> {
         &mut self.occupants[place_in_row(number)]
     }
 
-    /// The places in the row of the seats in this stage.
-    pub(super) fn in_stage(&self, stage: Stage) -> impl Iterator<Item = u32> {
+    /// The places in the row of the Filed seats.
+    pub(super) fn filed(&self) -> impl Iterator<Item = u32> {
         let occupants = self.occupants.iter().zip(0..);
-        occupants.filter(move |(occupant, _)| occupant.stage == stage).map(|(_, place)| place)
+        occupants.filter(|(occupant, _)| occupant.stage == Stage::Filed).map(|(_, place)| place)
     }
 
     pub(super) fn activity(&self, number: u32) -> &Activity {

@@ -232,7 +232,7 @@ impl<T> Seats<T> {
         let mut checks = 0;
         while let Some(at) = self.walk.filter(|_| checks < CHECKS_PER_SLICE) {
             self.walk = Some(at + 1).filter(|&next| next < self.rows.len());
-            for number in self.numbers_in(at, Stage::Filed) {
+            for number in self.filed_in(at) {
                 checks += 1;
                 idle.extend(self.check(number, time));
             }
@@ -320,10 +320,8 @@ impl<T> Seats<T> {
             }
             let at = self.turn % self.rows.len();
             self.turn = at + 1;
-            let numbers = self.numbers_in(at, Stage::Filed);
-            idle.extend(
-                numbers.into_iter().filter_map(|number| self.take_one_stopped(number, now)),
-            );
+            let numbers = self.filed_in(at).into_iter();
+            idle.extend(numbers.filter_map(|number| self.take_one_stopped(number, now)));
         }
         idle
     }
@@ -337,7 +335,7 @@ impl<T> Seats<T> {
         let mut silent = Vec::new();
         for (row, at) in rows.iter().take(ROWS_PER_LIST).zip(begin..) {
             let Some(row) = row else { continue };
-            for place in row.in_stage(Stage::Filed) {
+            for place in row.filed() {
                 let since = row.block.reading(place).silent_since(IdleKind::Both);
                 if let Some(since) = since.filter(|&since| since <= latest) {
                     silent.push((since, (at * BLOCK) as u32 + place));
@@ -410,11 +408,10 @@ impl<T> Seats<T> {
         }
     }
 
-    /// The seats of a row that are in this stage.
-    fn numbers_in(&self, at: usize, stage: Stage) -> Vec<u32> {
+    /// The Filed seats of a row.
+    fn filed_in(&self, at: usize) -> Vec<u32> {
         let row = self.rows.get(at).and_then(Option::as_deref);
-        let places = row.into_iter().flat_map(|row| row.in_stage(stage));
-        places.map(|place| (at * BLOCK) as u32 + place).collect()
+        row.into_iter().flat_map(Row::filed).map(|place| (at * BLOCK) as u32 + place).collect()
     }
 
     /// A row with a free seat.
