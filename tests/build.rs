@@ -58,10 +58,7 @@ fn rule_10_a_level_size_out_of_range_is_an_error() {
             panic!("{error:?}")
         };
         assert_eq!(buckets, size);
-        assert_eq!(
-            text,
-            format!("ticks_per_wheel is {size}, the buckets of each level: expected 2 to 65536")
-        );
+        assert_eq!(text, format!("ticks_per_wheel: levels of {size} buckets: expected 2 to 65536"));
     }
 }
 

@@ -34,8 +34,9 @@ pub enum BuildError {
         /// The requested number of ticks, rounded up to a power of two.
         ticks_per_wheel: usize,
     },
-    /// The number of buckets in a level of a hierarchical wheel is below 2 or above 65,536.
-    #[error("ticks_per_wheel is {}, the buckets of each level: expected 2 to 65536", .0.buckets)]
+    /// The number of buckets in a level of a hierarchical wheel is below 2 or above 65,536, or the system refused the
+    /// memory for them.
+    #[error("ticks_per_wheel: {0}")]
     LevelSize(LevelSizeError),
     /// The classic Linux wheel has fixed sizes, so `ticks_per_wheel` would have no effect.
     #[error("ticks_per_wheel is {ticks_per_wheel}, but LinuxClassic has fixed sizes")]

@@ -259,7 +259,7 @@ pub struct WheelSizeError {
 
 fn size_error(ticks: usize) -> String {
     if (1..=MAX_TICKS_PER_WHEEL).contains(&ticks) {
-        format!("cannot allocate {ticks} buckets of 41 bytes")
+        format!("cannot allocate {ticks} buckets")
     } else {
         format!("a wheel of {ticks} ticks: expected 1 to 1073741824 (2^30)")
     }

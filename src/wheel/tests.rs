@@ -9,7 +9,7 @@ use super::filing::Filing;
 use super::structure::TokenWheel;
 use super::token::{Due, Token};
 use super::values::InOrder;
-use super::{Hashed, Hierarchical, Linux, LinuxClassic, Unlimited, Wheel};
+use super::{Hashed, Hierarchical, Linux, LinuxClassic, Unlimited, Wheel, WheelSizeError};
 
 const fn token(index: u32) -> Token {
     Token { index, version: 7 }
@@ -58,6 +58,13 @@ fn rule_10_the_last_tick_never_comes() {
     at_the_end(LinuxClassic::default());
     at_the_end(Hierarchical::with_buckets(8).unwrap());
     at_the_end(Hashed::new(8).unwrap());
+}
+
+/// The buckets of a simple wheel are larger than those of a hashed one, and it has the same error.
+#[test]
+fn refused_memory_is_told_without_the_size_of_a_bucket() {
+    let error = WheelSizeError { ticks_per_wheel: 8 };
+    assert_eq!(error.to_string(), "cannot allocate 8 buckets");
 }
 
 fn ticks_and_tokens(wheel: &mut impl TokenWheel, now: u64) -> Vec<(u64, u32)> {
