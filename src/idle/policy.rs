@@ -149,9 +149,9 @@ impl IdlePolicy {
 }
 
 impl Limits {
-    /// Whether the kind is on.
+    /// Whether the kind is on. Only kinds that have a duration are asked for, here and below.
     pub(super) fn has(&self, kind: IdleKind) -> bool {
-        self.after.get(kind as usize).is_some_and(Option::is_some)
+        self.after[kind as usize].is_some()
     }
 
     /// From the report of the age to the next one. `None` if the age is off, or reported once.
@@ -161,7 +161,7 @@ impl Limits {
 
     /// The duration for one connection, with its jitter and the scale. `None` if the kind is off.
     pub(super) fn after(&self, kind: IdleKind, jitter_share: u32, scale: Scale) -> Option<u64> {
-        let after = (*self.after.get(kind as usize)?)?;
+        let after = self.after[kind as usize]?;
         let share = (u128::from(self.jitter) * u128::from(jitter_share)) >> u32::BITS;
         let scale = if kind == IdleKind::Age { Scale::ONE } else { scale };
         Some(scale.apply(after.saturating_add(share as u64)).max(1))

@@ -88,14 +88,11 @@ impl Signal {
         silences
     }
 
-    /// Stores a silence and wakes both halves. Returns the number of wakers that panicked.
+    /// Stores a silence, of a kind that has a duration, and wakes both halves. Returns the number of wakers that panicked.
     pub(super) fn report(&self, kind: IdleKind, silence: Silence) -> u64 {
         let mut board = self.board.lock();
         self.has_reported.store(true, Ordering::Relaxed);
-        let silences = board.silences.get_or_insert_default();
-        if let Some(stored) = silences.get_mut(kind as usize) {
-            *stored = Some(silence);
-        }
+        board.silences.get_or_insert_default()[kind as usize] = Some(silence);
         Self::wake(board)
     }
 
