@@ -43,7 +43,7 @@
 //! timeout of the timer, the *check*, and one lock.
 //!
 //! The check handles a *slice* of about two thousand connections under the lock, then releases the lock
-//! to others before it continues. A million connections that are due in one tick are reported in some
+//! to others before it continues. A million connections that are due in one tick are reported in about
 //! 500 batches. Meanwhile a call of [`watch`](IdleTimeouts::watch) waits for one slice at most.
 //!
 //! The wheel still holds entries of connections that have left or were active. The manager skips them

@@ -221,7 +221,7 @@ impl<T, S: Structure> Wheel<T, S> {
         self.items.get(key).map(|item| item.deadline)
     }
 
-    /// The present level and bucket of `key`. `None` if its value has left the wheel, or if it is
+    /// The current level and bucket of `key`. `None` if its value has left the wheel, or if it is
     /// in no bucket: its deadline is too far away, it is overdue in a [`Linux`](super::Linux) wheel, or a pass that has
     /// not ended has taken it out of its bucket, or has not put it into one yet. A value that was moved to a later tick
     /// may still be in its previous bucket, and is not always found then.
