@@ -28,95 +28,85 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_s
 pub(crate) struct Request {
     pub(crate) job: NewJob,
     pub(crate) answer: oneshot::Sender<Result<JobId, ScheduleError>>,
+    /// Since when somebody holds its key.
+    pub(crate) since: Option<Instant>,
 }
 
-/// Jobs whose key is held.
-#[derive(Default)]
-struct Waiting {
-    requests: Vec<(Request, Instant)>,
-    /// When they are tried again.
+/// The requests that no call has. Its drop answers them: none of them is stored.
+struct Queue<S: Store> {
+    node: Arc<Node<S>>,
+    coming: mpsc::Receiver<Request>,
+    /// Those that have come together, and go in one call after the other.
+    left: Vec<Request>,
+    /// Those whose key is held.
+    waiting: Vec<Request>,
+    /// When these are tried again.
     at: Option<Instant>,
 }
 
-/// The requests that come. Its drop answers those that are left: none of them is stored.
-struct Queue<S: Store>(mpsc::Receiver<Request>, Arc<Node<S>>);
-
 impl<S: Store> Drop for Queue<S> {
     fn drop(&mut self) {
-        self.0.close();
-        while let Ok(Request { job, answer }) = self.0.try_recv() {
-            let _ = answer.send(Err(self.1.refused(job))); // the caller may have given up
+        let Self { node, coming, left, waiting, .. } = self;
+        coming.close();
+        let coming = std::iter::from_fn(|| coming.try_recv().ok());
+        for Request { job, answer, .. } in left.drain(..).chain(waiting.drain(..)).chain(coming) {
+            let _ = answer.send(Err(node.refused(job))); // the caller may have given up
         }
     }
 }
 
 /// Ends after [`Node::stopping`], when all requests that came before have their answers.
-pub(super) async fn run<S: Store>(node: Arc<Node<S>>, requests: mpsc::Receiver<Request>) {
-    let mut queue = Queue(requests, node.clone());
-    let requests = &mut queue.0;
+pub(super) async fn run<S: Store>(node: Arc<Node<S>>, coming: mpsc::Receiver<Request>) {
     let _ending = node.inserted.clone().drop_guard();
-    let mut batch = Vec::new();
-    let mut waiting = Waiting::default();
-    loop {
-        tokio::select! {
-            biased;
-            () = node.stopping.cancelled(), if !requests.is_closed() => requests.close(),
-            () = super::until(waiting.at) => waiting.try_again(&node).await,
-            received = requests.recv_many(&mut batch, BATCH) => {
-                if received == 0 {
-                    waiting.give_up();
-                    return node.stopping.cancelled().await;
-                }
-                let now = host::now();
-                let mut left: Vec<_> = batch.drain(..).map(|request| (request, now)).collect();
-                while !left.is_empty() {
-                    let part = left.drain(..fit(&left)).collect();
-                    waiting.add(store(&node, part, true).await);
-                }
-            }
-        }
-    }
+    let (left, waiting) = (Vec::new(), Vec::new());
+    let mut queue = Queue { node: node.clone(), coming, left, waiting, at: None };
+    while queue.turn().await {}
+    drop(queue);
+    node.stopping.cancelled().await;
 }
 
-impl Waiting {
-    fn add(&mut self, busy: Vec<(Request, Instant)>) {
-        if !busy.is_empty() {
-            self.at.get_or_insert_with(|| host::now() + PAUSE.0);
-            self.requests.extend(busy);
+impl<S: Store> Queue<S> {
+    /// False if no more requests come.
+    async fn turn(&mut self) -> bool {
+        tokio::select! {
+            biased;
+            () = self.node.stopping.cancelled(), if !self.coming.is_closed() => self.coming.close(),
+            () = super::until(self.at) => self.try_again().await,
+            received = self.coming.recv_many(&mut self.left, BATCH) => {
+                while !self.left.is_empty() {
+                    let part = self.left.drain(..fit(&self.left)).collect();
+                    let busy = store(&self.node, part, true).await;
+                    if !busy.is_empty() {
+                        self.at.get_or_insert_with(|| host::now() + PAUSE.0);
+                        self.waiting.extend(busy);
+                    }
+                }
+                return received > 0;
+            }
         }
+        true
     }
 
-    async fn try_again<S: Store>(&mut self, node: &Arc<Node<S>>) {
+    async fn try_again(&mut self) {
         let begun = host::now();
-        let requests = self.requests.drain(..fit(&self.requests)).collect();
+        let part = self.waiting.drain(..fit(&self.waiting)).collect();
         // Without a claim: whoever ends this node need not wait for their keys.
-        for (request, since) in store(node, requests, false).await {
-            if host::elapsed(since) >= PATIENCE {
-                request.give_up();
+        for request in store(&self.node, part, false).await {
+            if request.since.is_some_and(|since| host::elapsed(since) >= PATIENCE) {
+                let _ = request.answer.send(ScheduleError::of(Insertion::Busy, request.job));
             } else {
-                self.requests.push((request, since));
+                self.waiting.push(request);
             }
         }
         let pause = (4 * host::elapsed(begun)).clamp(PAUSE.0, PAUSE.1);
-        self.at = (!self.requests.is_empty()).then(|| host::now() + pause);
-    }
-
-    fn give_up(self) {
-        self.requests.into_iter().for_each(|(request, _)| request.give_up());
-    }
-}
-
-impl Request {
-    fn give_up(self) {
-        let job = Box::new(self.job);
-        let _ = self.answer.send(Err(ScheduleError::Store { job, source: StoreError::busy() }));
+        self.at = (!self.waiting.is_empty()).then(|| host::now() + pause);
     }
 }
 
 /// How many of these go in one call.
-fn fit(requests: &[(Request, Instant)]) -> usize {
+fn fit(requests: &[Request]) -> usize {
     let mut bytes = 0;
-    let fits = |(request, _): &&(Request, Instant)| {
+    let fits = |request: &&Request| {
         let fits = bytes <= BYTES;
         bytes += request.job.payload.len();
         fits
@@ -127,12 +117,12 @@ fn fit(requests: &[(Request, Instant)]) -> usize {
 /// Stores jobs, and answers. Returns those whose key is held.
 async fn store<S: Store>(
     node: &Arc<Node<S>>,
-    requests: Vec<(Request, Instant)>,
+    requests: Vec<Request>,
     may_claim: bool,
-) -> Vec<(Request, Instant)> {
+) -> Vec<Request> {
     let mut jobs = Vec::with_capacity(requests.len());
     let mut answers = Vec::with_capacity(requests.len());
-    for (Request { job, answer }, since) in requests {
+    for Request { job, answer, since } in requests {
         jobs.push(job);
         answers.push((answer, since));
     }
@@ -163,7 +153,8 @@ async fn store<S: Store>(
         jobs.into_iter().zip(answers).zip(insertions)
     {
         if matches!(insertion, Insertion::Busy) {
-            busy.push((Request { job, answer }, since));
+            let since = since.or_else(|| Some(host::now()));
+            busy.push(Request { job, answer, since });
             continue;
         }
         if insertion.stored().is_some() {

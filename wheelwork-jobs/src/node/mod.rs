@@ -172,7 +172,7 @@ impl<S: Store> Link<S> {
             return Err(ScheduleError::LongKey { job: Box::new(job) });
         }
         let (answer, answered) = oneshot::channel();
-        match self.requests.send(Request { job, answer }).await {
+        match self.requests.send(Request { job, answer, since: None }).await {
             Ok(()) => Ok(answered),
             Err(refused) => Err(self.node.refused(refused.0.job)),
         }

@@ -4,12 +4,16 @@ use crate::common::{Shared, until};
 use crate::on_every_store;
 use crate::tests::flaky::Hindered;
 use std::future::pending;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
-use wheelwork_jobs::{Condition, Job, Jobs, NewJob, ScheduleError};
+use tokio::task::JoinHandle;
+use wheelwork_jobs::{Condition, Job, JobId, Jobs, NewJob, ScheduleError};
 
 on_every_store! {
     a_stop_stores_what_waits_for_the_store
     what_waits_at_the_limit_of_a_stop_is_refused
+    later_parts_at_the_limit_of_a_stop_are_refused
+    what_waits_for_its_key_at_the_limit_of_a_stop_is_refused
     a_stop_gives_to_others_at_once_what_is_just_being_claimed
 }
 
@@ -61,6 +65,65 @@ async fn what_waits_at_the_limit_of_a_stop_is_refused(store: impl Shared) {
     );
     let refused = queued.await.unwrap().unwrap_err();
     assert!(matches!(refused, ScheduleError::Stopped { .. }), "{refused}");
+}
+
+/// How many of the calls do not know what has become of their jobs. The others know.
+async fn unknown(
+    calls: impl IntoIterator<Item = JoinHandle<Vec<Result<JobId, ScheduleError>>>>,
+) -> usize {
+    let mut unknown = 0;
+    for call in calls {
+        for answer in call.await.unwrap() {
+            match answer {
+                Ok(_) | Err(ScheduleError::Stopped { .. }) => {}
+                Err(ScheduleError::Store { source, .. }) if !source.is_undone() => unknown += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    unknown
+}
+
+/// The jobs are too large for one insertion.
+async fn later_parts_at_the_limit_of_a_stop_are_refused(store: impl Shared) {
+    let hindered = Hindered::new(store, 0);
+    let hindrance = hindered.hindrance.clone();
+    let jobs = Jobs::open(hindered).await.unwrap();
+    let text = "x".repeat(200_000);
+    let schedule = |number| {
+        let (jobs, large) = (jobs.clone(), |_| NewJob::new("n", &text).unwrap().due(HOUR));
+        let all: Vec<_> = (0..number).map(large).collect();
+        tokio::spawn(async move { jobs.schedule_all(all).await })
+    };
+    let first = schedule(1);
+    hindrance.come.acquire().await.unwrap().forget();
+    let others = schedule(60);
+    tokio::time::sleep(Duration::from_millis(100)).await; // they come into the queue together
+    hindrance.gate.add_permits(1);
+    hindrance.come.acquire().await.unwrap().forget();
+    jobs.stop(Duration::ZERO).await.unwrap();
+    assert!(unknown([first, others]).await <= 22, "more than 4 MiB were under way");
+}
+
+async fn what_waits_for_its_key_at_the_limit_of_a_stop_is_refused(store: impl Shared) {
+    let hindered = Hindered::new(store, 0);
+    let hindrance = hindered.hindrance.clone();
+    let jobs = Jobs::open(hindered).await.unwrap();
+    let schedule = |n: u32| {
+        let (jobs, new) = (jobs.clone(), NewJob::new("n", &n).unwrap().due(HOUR));
+        tokio::spawn(async move { jobs.schedule_all([new]).await })
+    };
+    hindrance.busy.store(true, SeqCst);
+    let busy = schedule(0);
+    let tried = || hindrance.sizes.lock().unwrap().len();
+    until("its key is held", || tried() > 0).await;
+    let times = tried();
+    until("it is tried again", || tried() > times).await;
+    hindrance.busy.store(false, SeqCst);
+    let other = schedule(1);
+    hindrance.come.acquire().await.unwrap().forget();
+    jobs.stop(Duration::ZERO).await.unwrap();
+    assert!(unknown([busy, other]).await <= 1, "one of them is under way");
 }
 
 /// A handler runs for longer than the test.
