@@ -111,12 +111,16 @@ impl Count {
     }
 
     /// Whether there is room again for what is in the store: a part of it, so that many jobs are claimed at once, or
-    /// any if all the others run, or one was let go that may be due soon.
-    fn has_room_again(&self, kind: &Kind) -> bool {
+    /// any if all the others run, or one was let go that may be due soon. True once: then the node looks.
+    fn has_room_again(&mut self, kind: &Kind) -> bool {
         let part =
             self.held <= kind.most_held / 4 * 3 && self.bytes <= kind.most_held_bytes / 4 * 3;
         let any = self.room(kind, self.largest) > 0;
-        self.left_some && (part || (any && self.held == self.running)) || self.gave_back && any
+        let again =
+            self.left_some && (part || (any && self.held == self.running)) || self.gave_back && any;
+        self.left_some &= !again;
+        self.gave_back &= !again;
+        again
     }
 
     fn is_overfull(&self, kind: &Kind) -> bool {
@@ -513,10 +517,7 @@ impl<S: Store> Node<S> {
             room_again |= ended.is_some_and(|job| self.handlers[job.kind].kind.is_limited());
         }
         for (kind, count) in held.kinds.iter_mut().enumerate() {
-            if count.has_room_again(&self.handlers[kind].kind) {
-                (count.left_some, count.gave_back) = (false, false);
-                room_again = true;
-            }
+            room_again |= count.has_room_again(&self.handlers[kind].kind);
         }
         room_again
     }
@@ -532,7 +533,8 @@ impl<S: Store> Node<S> {
             }
             return false;
         };
-        if self.handlers[job.kind].kind.is_limited() {
+        let (number, kind) = (job.kind, &self.handlers[job.kind].kind);
+        if kind.is_limited() {
             self.look.notify_one(); // another one can begin
         }
         match &mut job.state {
@@ -546,6 +548,9 @@ impl<S: Store> Node<S> {
         }
         if let Some(HeldJob { state: State::Waiting(Some(timeout)), .. }) = held.remove(claim) {
             timeout.cancel();
+        }
+        if held.kinds[number].has_room_again(kind) {
+            self.look.notify_one();
         }
         true
     }

@@ -10,6 +10,7 @@ use wheelwork_jobs::{Job, Jobs, Kind, NewJob};
 on_every_store! {
     a_due_job_takes_the_place_that_an_insertion_has_not_used
     a_due_job_takes_the_place_of_a_later_one_after_an_error
+    a_job_takes_the_place_of_one_that_was_cancelled
     a_due_job_that_is_dropped_leaves_the_queue
 }
 
@@ -59,6 +60,16 @@ async fn a_due_job_takes_the_place_of_a_later_one_after_an_error<S: Shared>(stor
     let other = Jobs::builder(store).window(3 * HOUR).open().await.unwrap();
     other.schedule(job("n")).await.unwrap();
     until("the job is done", || node.metrics().done == 1).await;
+}
+
+/// No run ends that would make room.
+async fn a_job_takes_the_place_of_one_that_was_cancelled(store: impl Shared) {
+    let node = node(Hindered::new(store, 2)).await;
+    let held = node.schedule(job("n").due(HOUR)).await.unwrap();
+    node.schedule(job("n").due(2 * HOUR)).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(300)).await; // a look that is under way would find it
+    assert!(node.cancel(held).await.unwrap());
+    until("the later one is held", || node.metrics().claimed == 2).await;
 }
 
 /// The only place to run is taken for ever.
