@@ -320,7 +320,8 @@ impl StoreError {
 
     /// The error of a job whose key was not free in time.
     pub(crate) fn busy() -> Self {
-        Self::new("store a job", "an open transaction holds its key").undone()
+        let busy = "an open transaction holds its key, or what it was refused for has just ended";
+        Self::new("store a job", busy).undone()
     }
 
     /// Whether the store is sure that it has done nothing. If not, the caller does not know.

@@ -251,6 +251,31 @@ async fn a_free_key_is_not_refused_when_the_period_ends_meanwhile() {
     assert_eq!(jobs.schedule(again.clone()).await.unwrap(), again.id());
 }
 
+/// The same in a transaction: the mark is deleted meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_free_key_is_not_called_taken_in_a_transaction() {
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    let jobs = Jobs::open(Postgres::new(&url).unwrap()).await.unwrap();
+    let job = || far("n", 1).key("k").unique_for(HOUR);
+    jobs.schedule(job()).await.unwrap();
+    assert!(jobs.cancel_by_key("k").await.unwrap());
+    let forget = "
+        CREATE FUNCTION forget() RETURNS trigger LANGUAGE plpgsql
+            AS 'BEGIN DELETE FROM wheelwork_unique; RETURN NULL; END';
+        CREATE TRIGGER forget AFTER INSERT ON wheelwork_unique FOR EACH STATEMENT EXECUTE FUNCTION forget()";
+    let mut client = connect(&url).await;
+    client.batch_execute(forget).await.unwrap();
+    let transaction = client.transaction().await.unwrap();
+    let refused = jobs.schedule_in(&transaction, &job()).await.unwrap_err();
+    assert!(
+        matches!(&refused, ScheduleError::Store { source, .. } if source.is_undone()),
+        "{refused}"
+    );
+    jobs.schedule_in(&transaction, &job()).await.unwrap();
+    transaction.commit().await.unwrap();
+}
+
 /// One statement stores them.
 async fn unique_jobs_with_one_key_in_one_call_leave_one(store: impl Shared) {
     let jobs = Jobs::open(store).await.unwrap();

@@ -639,7 +639,7 @@ impl<'a> Statement<'a> {
         };
         if is_free {
             let epoch = self.now.as_micros().cast_signed();
-            let priority = p.int(8);
+            let (key, priority) = (key.clone(), p.int(8));
             let row = JobRow { kind, key, due, payload, priority, epoch, ..JobRow::default() };
             if self.insert_row(id, row).await? {
                 let is_near = due <= self.now.after(micros(p.int(7)));
@@ -650,11 +650,12 @@ impl<'a> Statement<'a> {
             }
         }
         let state = self.state();
+        let known = state.job(self.tx, id).map(|_| "known".to_owned());
         let marked = || Some(state.mark(self.tx, mark.as_ref()?)?.job);
-        answer(match state.job(self.tx, id) {
-            Some(_) => Some("known".to_owned()),
-            None => marked().map(|job| JobId::from_u128(job).to_string()),
-        })
+        let marked = || marked().map(|job| JobId::from_u128(job).to_string());
+        let has_key = |row: &JobRow| row.key.is_some() && row.key == key;
+        let taken = state.jobs_for(self.tx).into_values().any(has_key);
+        answer(known.or_else(marked).or_else(|| taken.then(|| "taken".to_owned())))
     }
 
     fn ended(&self, transactions: &[i64]) -> Rows {

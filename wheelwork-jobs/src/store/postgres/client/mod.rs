@@ -73,9 +73,9 @@ impl<C: Client> Transact<Postgres> for C {
         let stored = self.answer(store.prefix.apply(sql::STORE_IN).into_owned(), values).await;
         let answer = stored.map_err(|error| StoreError::new("store a job", error))?.flatten();
         Ok(match answer.as_deref() {
-            None if job.key.is_some() => Some(Insertion::KeyTaken),
-            None => Some(Insertion::Busy), // the period of another one has just ended
+            None => Some(Insertion::Busy),
             Some("known") => Some(Insertion::AlreadyStored),
+            Some("taken") => Some(Insertion::KeyTaken),
             Some(answer) => {
                 let existing = answer.parse().ok().map(Insertion::Existing);
                 if existing.is_none() {

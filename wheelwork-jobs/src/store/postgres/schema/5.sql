@@ -5,8 +5,8 @@ SET LOCAL lock_timeout = '250ms';
 -- Stores the job $1 of the kind $2 with the key $3, the due time $4 or the delay of $5 microseconds, and the payload $6
 -- with the priority $8. With a period of $9 microseconds, only if nothing has its mark. If it is stored, and due within
 -- $7 microseconds, returns the number of the transaction, and otherwise ''. If not, `known`, or the job that has the
--- mark, or NULL: another one has the key. What is read then is planned anew each time: a plan that was kept from when
--- the table was small may read all of it.
+-- mark, or `taken`: another one has the key. NULL if what it was refused for has just ended. What is read then is
+-- planned anew each time: a plan that was kept from when the table was small may read all of it.
 CREATE OR REPLACE FUNCTION wheelwork_store(
     uuid, text, text, timestamptz, bigint, text, bigint, bigint, bigint
 ) RETURNS text LANGUAGE plpgsql AS $function$
@@ -42,8 +42,9 @@ BEGIN
     END IF;
     EXECUTE 'SELECT coalesce(
         (SELECT ''known'' FROM wheelwork_jobs WHERE id = $1),
-        (SELECT job::text FROM wheelwork_unique WHERE mark = $2)
-    )' INTO answer USING $1, hash;
+        (SELECT job::text FROM wheelwork_unique WHERE mark = $2),
+        (SELECT ''taken'' FROM wheelwork_jobs WHERE key = $3)
+    )' INTO answer USING $1, hash, $3;
     RETURN answer;
 END
 $function$;
