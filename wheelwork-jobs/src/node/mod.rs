@@ -197,7 +197,7 @@ impl<S: Store> Node<S> {
         handlers: &Runtime,
         requests: mpsc::Receiver<Request>,
     ) -> Result<(Arc<Self>, Parts), OpenError> {
-        let store = Arc::new(settings.store);
+        let store = Arc::new(settings.store.apart());
         prepare(&*store, settings.create_tables).await?;
         let clock = DatabaseClock::new(store.clock().await?, store.stands_still());
         let timer = host::timer(settings.tick)?;

@@ -59,10 +59,15 @@ pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
 /// are those of the store's own clock.
 ///
 /// A call can be dropped before its answer, when the node stops. Then it is not known what it has done.
-pub(crate) trait Calls: Send + Sync + 'static {
+pub(crate) trait Calls: Sized + Send + Sync + 'static {
     /// Whether the clock shows the same until a [`Notice::Clock`] comes.
     fn stands_still(&self) -> bool {
         false
+    }
+
+    /// The same store for one `Jobs`, whose calls do not end when others are stopped.
+    fn apart(self) -> Self {
+        self
     }
 
     /// Makes a new node, which is alive for `liveness`. It takes those of `keep` which the node `old`

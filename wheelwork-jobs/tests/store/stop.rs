@@ -1,13 +1,13 @@
 //! A stop while the store is slow.
 
-use crate::common::{Shared, until};
+use crate::common::{Shared, connect, postgres, until, until_counted};
 use crate::on_every_store;
 use crate::tests::flaky::Hindered;
 use std::future::pending;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use tokio::task::JoinHandle;
-use wheelwork_jobs::{Condition, Job, JobId, Jobs, NewJob, ScheduleError};
+use wheelwork_jobs::{Condition, Job, JobId, Jobs, NewJob, Postgres, ScheduleError};
 
 on_every_store! {
     a_stop_stores_what_waits_for_the_store
@@ -124,6 +124,33 @@ async fn what_waits_for_its_key_at_the_limit_of_a_stop_is_refused(store: impl Sh
     hindrance.come.acquire().await.unwrap().forget();
     jobs.stop(Duration::ZERO).await.unwrap();
     assert!(unknown([busy, other]).await <= 1, "one of them is under way");
+}
+
+/// The call takes until the other jobs have stopped.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_cuts_no_call_of_others_on_a_clone_of_the_store() {
+    let Some(server) = postgres::server() else { return };
+    let url = server.database();
+    let store = Postgres::new(&url).unwrap();
+    let first = Jobs::open(store.clone()).await.unwrap();
+    let second = Jobs::open(store).await.unwrap();
+    let client = connect(&url).await;
+    let slow = "
+        CREATE TABLE stopped (yes bool);
+        CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN
+            WHILE NOT EXISTS (SELECT FROM stopped) LOOP PERFORM pg_sleep(0.02); END LOOP;
+            RETURN NULL;
+        END';
+        CREATE TRIGGER slow AFTER INSERT ON wheelwork_jobs FOR EACH STATEMENT EXECUTE FUNCTION slow()";
+    client.batch_execute(slow).await.unwrap();
+    let new = NewJob::new("n", &0).unwrap().due(HOUR);
+    let call = tokio::spawn(async move { second.schedule(new).await });
+    let sleeping = "SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event = 'PgSleep'";
+    until_counted(&client, sleeping).await;
+    first.stop(Duration::ZERO).await.unwrap();
+    client.batch_execute("INSERT INTO stopped VALUES (true)").await.unwrap();
+    call.await.unwrap().unwrap();
 }
 
 /// A handler runs for longer than the test.

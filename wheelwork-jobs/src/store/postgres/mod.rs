@@ -64,8 +64,8 @@ use uuid::Uuid;
 /// Jobs in a PostgreSQL database, which many nodes share.
 ///
 /// The tables are made at the first use, in the first schema of the search path; their names begin with `wheelwork_`,
-/// after a [prefix](Self::with_prefix) if you give one. A store has up to six connections, which are made when they are
-/// needed and again after an error. Clones share them.
+/// after a [prefix](Self::with_prefix) if you give one. Each [`Jobs`](crate::Jobs) has up to six connections, which are
+/// made when they are needed and again after an error. It shares none with others on a clone of its store.
 ///
 /// Notices between nodes need `LISTEN` and `NOTIFY`, so connect to the database itself and not to a pool
 /// that shares connections between transactions.
@@ -295,6 +295,11 @@ impl Store for Postgres {
 }
 
 impl Calls for Postgres {
+    /// A connection lives on the runtime that has made it.
+    fn apart(self) -> Self {
+        Self::over(&self.0.connector, self.0.limit)
+    }
+
     async fn join(
         &self,
         old: Option<NodeId>,
