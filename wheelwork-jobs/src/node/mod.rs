@@ -182,12 +182,12 @@ impl<S: Store> Link<S> {
     pub(crate) async fn stop(&self, limit: Duration) -> Result<Stopped, StopError> {
         let stop = lock(&self.stop).take().ok_or(StopError::Stopped)?;
         let (done, stopped) = oneshot::channel();
-        let died = || match self.node.fault() {
-            Some(reason) => StopError::Died { reason },
-            None => StopError::Stopped,
-        };
-        stop.send(Stop { limit, done }).map_err(|_| died())?;
-        stopped.await.map_err(|_| died())?
+        let _ = stop.send(Stop { limit, done }); // the node may have ended
+        if let Ok(stopped) = stopped.await {
+            return stopped;
+        }
+        let fault = self.node.ended().await;
+        Err(fault.map_or(StopError::Stopped, |reason| StopError::Died { reason }))
     }
 }
 

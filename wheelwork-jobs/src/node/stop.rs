@@ -55,32 +55,35 @@ impl Parts {
     /// Waits until a part has ended before its time. Returns why.
     async fn fault(&mut self) -> String {
         match self.0.join_next().await {
-            Some(Err(error)) => match error.try_into_panic() {
-                Ok(panic) => format!("it panicked: {}", text_of(&*panic)),
-                Err(error) => error.to_string(),
-            },
+            Some(Err(error)) => fault_of(error),
             Some(Ok(())) | None => "a part of it has ended".to_owned(),
         }
     }
 }
 
-/// Notes the end of the node's thread, however that ends.
-struct Ending<'a, S: Store>(&'a Node<S>);
-
-impl<S: Store> Drop for Ending<'_, S> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.died("its thread panicked".to_owned());
-        }
-        self.0.stopping.cancel();
-        self.0.ended.cancel();
+fn fault_of(error: JoinError) -> String {
+    match error.try_into_panic() {
+        Ok(panic) => format!("it panicked: {}", text_of(&*panic)),
+        Err(error) => error.to_string(),
     }
 }
 
 impl<S: Store> Node<S> {
+    /// Lives until it has stopped or died.
+    pub(super) async fn live(self: Arc<Self>, stop: oneshot::Receiver<Stop>, parts: Parts) {
+        let _ended = self.ended.clone().drop_guard();
+        let life = self.runtime.spawn(self.clone().live_whole(stop, parts));
+        if let Err(error) = life.await {
+            self.died(fault_of(error));
+            self.end_number();
+            if let Some(me) = self.me() {
+                let _ = self.store.leave(me).await; // otherwise its life lapses
+            }
+        }
+    }
+
     /// Lives until a stop, until the other end of `stop` is gone, or until a part has died.
-    pub(super) async fn live(self: Arc<Self>, mut stop: oneshot::Receiver<Stop>, mut parts: Parts) {
-        let _ending = Ending(&self);
+    async fn live_whole(self: Arc<Self>, mut stop: oneshot::Receiver<Stop>, mut parts: Parts) {
         let command = tokio::select! {
             biased;
             command = &mut stop => command.ok(),
@@ -142,8 +145,9 @@ impl<S: Store> Node<S> {
     }
 
     /// Notes why the node has died. The first cause counts.
-    pub(super) fn died(&self, fault: String) {
+    fn died(&self, fault: String) {
         log::error!("the node has died: {fault}");
         lock(&self.fault).get_or_insert(fault);
+        self.stopping.cancel();
     }
 }

@@ -50,7 +50,6 @@ macro_rules! forward {
 macro_rules! forward_the_rest {
     ($by:ident) => {
         forward! { as_it_is:
-            leave(node: NodeId) -> ();
             get(id: JobId) -> Option<StoredJob>;
             find(key: &str) -> Option<StoredJob>;
             list(filter: &Filter) -> Vec<StoredJob>;
@@ -104,6 +103,8 @@ around! { Flaky Silent Broken Hindered }
 impl<S: Store> Calls for Flaky<S> {
     forward_the_rest!(flaky);
 
+    forward! { as_it_is: leave(node: NodeId) -> (); }
+
     forward! { flaky:
         claim(node: NodeId, window: Duration, rooms: &[(Arc<str>, usize)]) -> Vec<Claimed>;
         insert(node: Option<NodeId>, window: Duration, jobs: &[Insert]) -> Vec<Insertion>;
@@ -135,6 +136,7 @@ impl<S: Store> Calls for Silent<S> {
     forward_the_rest!(as_it_is);
 
     forward! { as_it_is:
+        leave(node: NodeId) -> ();
         join(old: Option<NodeId>, keep: &[Claim], liveness: Duration) -> Joined;
         claim(node: NodeId, window: Duration, rooms: &[(Arc<str>, usize)]) -> Vec<Claimed>;
         insert(node: Option<NodeId>, window: Duration, jobs: &[Insert]) -> Vec<Insertion>;
@@ -145,9 +147,11 @@ impl<S: Store> Calls for Silent<S> {
     }
 }
 
-/// Panics when it should claim.
+/// Panics when it should claim, or the first time that its node leaves.
 pub struct Broken<S> {
     pub store: S,
+    /// Until it has panicked.
+    pub claims: AtomicBool,
 }
 
 impl<S: Store> Calls for Broken<S> {
@@ -160,11 +164,17 @@ impl<S: Store> Calls for Broken<S> {
 
     async fn claim(
         &self,
-        _: NodeId,
-        _: Duration,
-        _: &[(Arc<str>, usize)],
+        node: NodeId,
+        window: Duration,
+        rooms: &[(Arc<str>, usize)],
     ) -> Result<Vec<Claimed>, StoreError> {
-        panic!("as the test wants")
+        assert!(self.claims.load(SeqCst), "as the test wants");
+        self.store.claim(node, window, rooms).await
+    }
+
+    async fn leave(&self, node: NodeId) -> Result<(), StoreError> {
+        assert!(!self.claims.swap(false, SeqCst), "as the test wants");
+        self.store.leave(node).await
     }
 
     async fn listen(&self, notices: UnboundedSender<Notice>) {
@@ -203,7 +213,10 @@ impl<S> Hindered<S> {
 impl<S: Store> Calls for Hindered<S> {
     forward_the_rest!(as_it_is);
 
-    forward! { as_it_is: join(old: Option<NodeId>, keep: &[Claim], liveness: Duration) -> Joined; }
+    forward! { as_it_is:
+        leave(node: NodeId) -> ();
+        join(old: Option<NodeId>, keep: &[Claim], liveness: Duration) -> Joined;
+    }
 
     async fn claim(
         &self,

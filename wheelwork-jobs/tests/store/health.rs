@@ -1,8 +1,10 @@
 //! A node that cannot go on: it says so, and it can be stopped.
 
-use crate::common::{self, connect, postgres, until};
+use crate::common::{self, Shared, connect, postgres, until};
+use crate::on_every_store;
 use crate::tests::flaky::Broken;
 use crate::tests::proxy::{Line, Proxy};
+use std::future::pending;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
@@ -10,6 +12,10 @@ use tokio_postgres::{Config, NoTls};
 use wheelwork_jobs::{
     Condition, Job, Jobs, NewJob, OpenError, Postgres, ScheduleError, StopError, Store,
 };
+
+on_every_store! { a_node_that_panics_at_its_end_gives_its_jobs_back }
+
+const HOUR: Duration = Duration::from_secs(3_600);
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -26,7 +32,8 @@ fn job() -> NewJob {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_whose_thread_has_died_says_so() {
     let (store, _folder) = common::redb();
-    let jobs = Jobs::builder(Broken { store }).handle("n", fine).open().await.unwrap();
+    let broken = Broken { store, claims: false.into() };
+    let jobs = Jobs::builder(broken).handle("n", fine).open().await.unwrap();
     let died = jobs.ended().await.unwrap_err();
     assert_eq!(died.to_string(), "the jobs have died: it panicked: as the test wants");
     let reason = "it panicked: as the test wants".to_owned();
@@ -39,6 +46,21 @@ async fn a_node_whose_thread_has_died_says_so() {
     tokio::time::timeout(ms(60_000), refused).await.expect("a job is refused");
     let stopped = jobs.stop(ms(0)).await.unwrap_err();
     assert!(matches!(&stopped, StopError::Died { .. }), "{stopped}");
+}
+
+/// Its handler goes on, so that nothing else gives the job back.
+async fn a_node_that_panics_at_its_end_gives_its_jobs_back(store: impl Shared) {
+    let broken = Broken { store: store.clone(), claims: true.into() };
+    let stays = |_: Job<u32, _>| pending::<Result<(), String>>();
+    let first = Jobs::builder(broken).liveness(HOUR).window(HOUR).handle("n", stays);
+    let first = first.open().await.unwrap();
+    first.schedule(job()).await.unwrap();
+    until("it runs", || first.metrics().running == 1).await;
+    let second = Jobs::builder(store).liveness(HOUR).window(HOUR).handle("n", fine);
+    let second = second.open().await.unwrap();
+    let stopped = first.stop(ms(0)).await.unwrap_err();
+    assert_eq!(stopped.to_string(), "the jobs have died: it panicked: as the test wants");
+    until("the other has run it", || second.metrics().done == 1).await;
 }
 
 #[test]
