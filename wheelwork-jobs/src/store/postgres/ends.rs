@@ -59,33 +59,26 @@ impl Inner {
         let mut call = self.ends.call("end jobs").await?;
         let (mut done, mut let_go) = (Vec::new(), Vec::new());
         let (mut failed, mut kept) = (Vec::new(), Vec::new());
-        for End { claim, outcome } in ends {
-            let (delay, error, next) = match outcome {
-                Outcome::Done => {
-                    done.push(*claim);
-                    continue;
-                }
-                Outcome::Keep(keep) => {
-                    kept.push((*claim, keep));
-                    continue;
-                }
-                Outcome::LetGo => {
-                    let_go.push(*claim);
-                    continue;
-                }
+        for &End { claim, ref outcome } in ends {
+            let mut fail = |delay, error, next| failed.push(Failure { claim, delay, error, next });
+            match outcome {
+                Outcome::Done => done.push(claim),
+                Outcome::Keep(keep) => kept.push((claim, keep)),
+                Outcome::LetGo => let_go.push(claim),
                 // The first epoch is the time at which it was stored.
                 Outcome::Wait { at, .. } => {
                     let age = at.since(Timestamp::from_micros(claim.epoch));
-                    (Some(micros((age / 8).clamp(WAIT.0, WAIT.1))), None, None)
+                    fail(Some(micros((age / 8).clamp(WAIT.0, WAIT.1))), None, None);
                 }
                 Outcome::Repeat { due, error, .. } => {
-                    (None, error.as_ref().map(Into::into), Some((*due).into()))
+                    fail(None, error.as_ref().map(Into::into), Some((*due).into()));
                 }
-                Outcome::Retry { delay, error } => (Some(micros(*delay)), Some(error.into()), None),
-                Outcome::Snooze { delay } => (Some(micros(*delay)), None, None),
-                Outcome::Bury { error } => (None, Some(error.into()), None),
-            };
-            failed.push(Failure { claim: *claim, delay, error, next });
+                Outcome::Retry { delay, error } => {
+                    fail(Some(micros(*delay)), Some(error.into()), None);
+                }
+                Outcome::Snooze { delay } => fail(Some(micros(*delay)), None, None),
+                Outcome::Bury { error } => fail(None, Some(error.into()), None),
+            }
         }
         // In one order everywhere, so that two statements never wait for each other.
         done.sort_unstable();

@@ -104,19 +104,10 @@ async fn insert(
     let (times, delays): (Vec<_>, Vec<_>) = new().map(|job| time_or_delay(job.when)).unzip();
     let payloads: Vec<_> = new().map(|job| &*job.payload).collect();
     let may_claim: Vec<_> = jobs.iter().map(|insert| insert.claim).collect();
-    let priorities: Vec<_> = new().map(|job| i64::from(job.priority)).collect();
+    let levels: Vec<_> = new().map(|job| i64::from(job.priority)).collect();
     let periods: Vec<_> = new().map(|job| job.unique_for.map(micros)).collect();
     let parameters: Parameters<'_, 11> = [
-        &node,
-        &window,
-        &ids,
-        &kinds,
-        &keys,
-        &times,
-        &delays,
-        &payloads,
-        &may_claim,
-        &priorities,
+        &node, &window, &ids, &kinds, &keys, &times, &delays, &payloads, &may_claim, &levels,
         &periods,
     ];
     let is_unique = periods.iter().any(Option::is_some);
