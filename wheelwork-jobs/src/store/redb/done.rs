@@ -70,29 +70,22 @@ impl<'t> Done<'t> {
         Ok(())
     }
 
-    /// Deletes those that were kept until a time, at most so many. Returns how many that were.
-    pub(super) fn forget(&mut self, now: Timestamp, most: usize) -> Result<usize, Error> {
-        let old = before(&self.until, now, most)?;
-        self.remove_all(&old)
-    }
-
-    /// Deletes those that were done before a time, at most so many. Returns how many that were.
-    pub(super) fn prune(&mut self, before: Timestamp, most: usize) -> Result<usize, Error> {
-        let old = self::before(&self.done_at, before, most)?;
-        self.remove_all(&old)
-    }
-
-    fn remove_all(&mut self, ids: &[u128]) -> Result<usize, Error> {
-        for &id in ids {
+    /// Deletes those that were done before a time, or kept until then, at most so many. Returns how many that were.
+    pub(super) fn forget(
+        &mut self,
+        kept: bool,
+        time: Timestamp,
+        most: usize,
+    ) -> Result<usize, Error> {
+        let places = if kept { &self.until } else { &self.done_at };
+        let before = places.range(..(time.as_micros(), 0))?.take(most);
+        let old: Vec<u128> =
+            before.map(|place| Ok(place?.0.value().1)).collect::<Result<_, Error>>()?;
+        for &id in &old {
             self.remove(id)?;
         }
-        Ok(ids.len())
+        Ok(old.len())
     }
-}
-
-fn before(places: &Table<'_, Place, ()>, time: Timestamp, most: usize) -> Result<Vec<u128>, Error> {
-    let before = places.range(..(time.as_micros(), 0))?.take(most);
-    before.map(|place| Ok(place?.0.value().1)).collect()
 }
 
 /// The tables in a snapshot.

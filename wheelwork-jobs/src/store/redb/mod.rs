@@ -560,11 +560,13 @@ impl Calls for Redb {
     }
 
     async fn prune_done(&self, before: Timestamp, most: usize) -> Result<usize> {
-        self.write("prune jobs that are done", move |at| at.tables.prune_done(before, most)).await
+        let prune = move |at: &mut Writing<'_, '_>| at.tables.forget_done(false, before, most);
+        self.write("prune jobs that are done", prune).await
     }
 
     async fn forget_done(&self, most: usize) -> Result<usize> {
-        self.write("forget jobs that are done", move |at| at.tables.forget_done(at.now, most)).await
+        let forget = move |at: &mut Writing<'_, '_>| at.tables.forget_done(true, at.now, most);
+        self.write("forget jobs that are done", forget).await
     }
 
     async fn unmark(&self, most: usize) -> Result<usize> {

@@ -257,22 +257,18 @@ impl<'t> Tables<'t> {
         Ok(true)
     }
 
-    /// Deletes jobs that are done and were kept long enough, at most so many.
-    pub(super) fn forget_done(&mut self, now: Timestamp, most: usize) -> Result<usize, Error> {
-        let forgotten = self.done.forget(now, most)?;
+    /// Deletes jobs that were done before a time, or kept until then, at most so many.
+    pub(super) fn forget_done(
+        &mut self,
+        kept: bool,
+        time: Timestamp,
+        most: usize,
+    ) -> Result<usize, Error> {
+        let forgotten = self.done.forget(kept, time, most)?;
         if forgotten > 0 {
             self.touch();
         }
         Ok(forgotten)
-    }
-
-    /// Deletes jobs that were done before a time, at most so many.
-    pub(super) fn prune_done(&mut self, before: Timestamp, most: usize) -> Result<usize, Error> {
-        let pruned = self.done.prune(before, most)?;
-        if pruned > 0 {
-            self.touch();
-        }
-        Ok(pruned)
     }
 
     /// Changes a job, apart from its key, its kind and its priority.
