@@ -3,7 +3,7 @@
 use super::html::{beginning, encode, escape, lines, text};
 use crate::table::{self, exact, relative, short, state};
 use http::StatusCode;
-use std::fmt::{Arguments, Write};
+use std::fmt::Write;
 use std::time::SystemTime;
 use wheelwork_jobs::{Glance, JobId, KindStats, State, StoredJob};
 
@@ -21,6 +21,11 @@ const KEY: usize = 80;
 
 /// So many characters of a payload are shown.
 const LONGEST_PAYLOAD: usize = 64 * 1024;
+
+/// A `String` takes all that is written.
+macro_rules! add {
+    ($html:expr, $($part:tt)*) => { let _ = write!($html, $($part)*); };
+}
 
 /// The heading of a column, and the class of its cells.
 type Column = (&'static str, &'static str);
@@ -63,11 +68,11 @@ impl JobsPage<'_> {
         let mut html = String::from("<p>");
         if self.skip > 0 {
             let to = self.link(self.skip.saturating_sub(PAGE), "");
-            add(&mut html, format_args!("<a href=\"{to}\" rel=\"prev\">← before</a> "));
+            add!(html, "<a href=\"{to}\" rel=\"prev\">← before</a> ");
         }
         if self.jobs.len() > PAGE {
             let to = self.link(self.skip + PAGE, "");
-            add(&mut html, format_args!("<a href=\"{to}\" rel=\"next\">more →</a>"));
+            add!(html, "<a href=\"{to}\" rel=\"next\">more →</a>");
         }
         html + "</p>\n"
     }
@@ -83,11 +88,6 @@ impl JobsPage<'_> {
         };
         format!("{tick}<a href=\"/job?id={id}\">{id}</a>")
     }
-}
-
-/// A `String` takes all that is written.
-fn add(html: &mut String, part: Arguments<'_>) {
-    let _ = html.write_fmt(part);
 }
 
 fn page(title: &str, head: &str, body: &str) -> String {
@@ -107,17 +107,15 @@ fn page(title: &str, head: &str, body: &str) -> String {
 fn table(columns: &[Column], rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut html = String::from("<table class=\"cards\"><thead><tr>");
     for (name, class) in columns {
-        add(&mut html, format_args!("<th class=\"{class}\">{name}"));
+        add!(html, "<th class=\"{class}\">{name}");
     }
     html.push_str("</thead>\n<tbody>\n");
     for row in rows {
         for (place, (cell, (name, class))) in row.iter().zip(columns).enumerate() {
-            match place {
-                0 => add(&mut html, format_args!("<tr><th scope=\"row\" class=\"{class}\">{cell}")),
-                _ => add(
-                    &mut html,
-                    format_args!("<td class=\"{class}\" data-label=\"{name}\">{cell}"),
-                ),
+            if place == 0 {
+                add!(html, "<tr><th scope=\"row\" class=\"{class}\">{cell}");
+            } else {
+                add!(html, "<td class=\"{class}\" data-label=\"{name}\">{cell}");
             }
         }
         html.push('\n');
@@ -136,13 +134,13 @@ pub(super) fn kinds(glance: &Glance, refresh: bool) -> String {
     }
     body.push_str("<p class=\"note\">");
     if !glance.all_kinds {
-        add(&mut body, format_args!("Only {} kinds of free jobs are shown. ", Glance::MOST_KINDS));
+        add!(body, "Only {} kinds of free jobs are shown. ", Glance::MOST_KINDS);
     }
     let again = match refresh {
         true => "Shown again every 10 s. <a href=\"/\">Stop</a>",
         false => "<a href=\"/?refresh\">Show again every 10 s</a>",
     };
-    add(&mut body, format_args!("As of {}. A + means \"or more\". {again}</p>\n", exact(at)));
+    add!(body, "As of {}. A + means \"or more\". {again}</p>\n", exact(at));
     let head = if refresh { "<meta http-equiv=\"refresh\" content=\"10\">\n" } else { "" };
     page("Kinds of jobs", head, &body)
 }
@@ -197,16 +195,13 @@ pub(super) fn jobs(of: &JobsPage<'_>) -> String {
         );
     }
     if of.jobs.is_empty() {
-        add(&mut body, format_args!("<p class=\"none\">{none}</p>\n{}", of.links()));
+        add!(body, "<p class=\"none\">{none}</p>\n{}", of.links());
         return page(title, "", &body);
     }
     if of.may_change {
         body.push_str("<form method=\"post\" autocomplete=\"off\">\n");
         if let Some(kind) = of.kind.map(escape) {
-            add(
-                &mut body,
-                format_args!("<input type=\"hidden\" name=\"kind\" value=\"{kind}\">\n"),
-            );
+            add!(body, "<input type=\"hidden\" name=\"kind\" value=\"{kind}\">\n");
         }
     }
     let columns = [
@@ -234,7 +229,7 @@ pub(super) fn jobs(of: &JobsPage<'_>) -> String {
     body.push_str(&table(&columns, of.jobs.iter().take(PAGE).map(row)));
     if of.may_change {
         let all = of.link(of.skip, "&all");
-        add(&mut body, format_args!("<p><a href=\"{all}\">Choose all on this page</a></p>\n"));
+        add!(body, "<p><a href=\"{all}\">Choose all on this page</a></p>\n");
         body.push_str(&buttons(&["retry", "delete"]));
         body.push_str("</form>\n");
     }
@@ -251,7 +246,7 @@ fn buttons(verbs: &[&str]) -> String {
     for verb in verbs {
         let (first, rest) = verb.split_at(1);
         let label = first.to_uppercase() + rest;
-        add(&mut html, format_args!(" <button formaction=\"/{verb}\">{label}</button>"));
+        add!(html, " <button formaction=\"/{verb}\">{label}</button>");
     }
     html.push_str("</p>\n");
     html
@@ -262,7 +257,7 @@ pub(super) fn job(job: &StoredJob, may_change: bool) -> String {
     let now = SystemTime::now();
     let mut body = format!("<h1>Job</h1>\n<dl>\n<dt>Id<dd><code>{}</code>\n", job.id);
     let mut row = |name: &str, value: &str| {
-        add(&mut body, format_args!("<dt>{name}<dd class=\"value\">{value}\n"));
+        add!(body, "<dt>{name}<dd class=\"value\">{value}\n");
     };
     row("Kind", &format!("<a href=\"/kind?kind={}\">{}</a>", encode(&job.kind), text(&job.kind)));
     row("Key", &job.key.as_deref().map_or("none".to_owned(), text));
@@ -282,13 +277,10 @@ pub(super) fn job(job: &StoredJob, may_change: bool) -> String {
     row("Payload", &pre(&job.payload, LONGEST_PAYLOAD));
     body.push_str("</dl>\n");
     if may_change && job.state != State::Done {
-        add(
-            &mut body,
-            format_args!(
-                "<form method=\"post\" autocomplete=\"off\">\
-                <input type=\"hidden\" name=\"id\" value=\"{}\">\n",
-                job.id
-            ),
+        add!(
+            body,
+            "<form method=\"post\" autocomplete=\"off\"><input type=\"hidden\" name=\"id\" value=\"{}\">\n",
+            job.id
         );
         let verbs: &[&str] =
             if job.state == State::Dead { &["retry", "delete"] } else { &["delete"] };
@@ -314,11 +306,11 @@ pub(super) fn changed(title: &str, refused: &[JobId], kind: Option<&str>) -> Str
     if !refused.is_empty() {
         body.push_str("<p>Not there any more, or not dead:</p>\n<ul>\n");
         for id in refused {
-            add(&mut body, format_args!("<li><code>{id}</code>\n"));
+            add!(body, "<li><code>{id}</code>\n");
         }
         body.push_str("</ul>\n");
     }
     let kind = kind.map_or(String::new(), |kind| format!("?kind={}", encode(kind)));
-    add(&mut body, format_args!("<p><a href=\"/dead{kind}\">Dead jobs</a></p>\n"));
+    add!(body, "<p><a href=\"/dead{kind}\">Dead jobs</a></p>\n");
     page(title, "", &body)
 }
