@@ -79,37 +79,33 @@ async fn obey<S: Store>(
     json: bool,
     command: Command,
 ) -> Result<ExitCode, RunError> {
+    let now = SystemTime::now();
     match command {
         Command::List { kind, done: true, limit, .. } => {
             let most = usize::try_from(limit).unwrap_or(usize::MAX);
             let found = jobs.peek(Peek { kind, state: State::Done, skip: 0, most }).await?;
-            print(if json { json::done(&found) } else { table::jobs(&found, SystemTime::now()) })?;
+            print(if json { json::done(&found) } else { table::jobs(&found, now) })?;
         }
         Command::List { kind, dead, alive, limit, .. } => {
             let dead = (dead || alive).then_some(dead);
             let limit = usize::try_from(limit).unwrap_or(usize::MAX);
             let found = jobs.list(Filter { kind, dead, limit, after: None }).await?;
-            print(if json { json::jobs(&found) } else { table::jobs(&found, SystemTime::now()) })?;
+            print(if json { json::jobs(&found) } else { table::jobs(&found, now) })?;
         }
         Command::Show { id } => {
             let job = jobs.get(id).await?.ok_or(RunError::NoJob(id))?;
-            print(if json { json::job(&job) } else { table::job(&job, SystemTime::now()) })?;
+            print(if json { json::job(&job) } else { table::job(&job, now) })?;
         }
         Command::Stats => {
             let kinds = jobs.stats().await?;
-            print(if json {
-                json::stats(&kinds)
-            } else {
-                table::stats(&kinds, SystemTime::now())
-            })?;
+            print(if json { json::stats(&kinds) } else { table::stats(&kinds, now) })?;
         }
         Command::Pause { kinds } => return set_paused(jobs, json, kinds, true).await,
         Command::Resume { kinds } => return set_paused(jobs, json, kinds, false).await,
         // Those have been obeyed without jobs.
         Command::Migrate | Command::Schema { .. } => {}
         Command::Prune { older_than, done, kind } => {
-            let before = SystemTime::now().checked_sub(older_than);
-            let before = before.unwrap_or(SystemTime::UNIX_EPOCH);
+            let before = now.checked_sub(older_than).unwrap_or(SystemTime::UNIX_EPOCH);
             let pruned = if done {
                 jobs.prune_done(before).await?
             } else {
@@ -118,15 +114,16 @@ async fn obey<S: Store>(
             print(if json { json::pruned(pruned) } else { format!("pruned {}", jobs_of(pruned)) })?;
         }
         Command::Cancel { ids } => {
-            let mut changed = Changed::default();
-            for id in ids {
-                changed.note(id, jobs.cancel(id).await?);
-            }
+            let changed = Changed::by(ids, async |id| jobs.cancel(*id).await).await?;
             return changed.print_jobs(json, "cancelled", "expected the id of a stored job");
         }
         Command::Serve(args) => serve::run(jobs, args).await?,
         Command::Retry { ids, all, kind } => {
-            let changed = if all { retry_all(jobs, kind).await? } else { retry(jobs, ids).await? };
+            let ids = if all { dead(jobs, kind).await? } else { ids };
+            let mut changed = Changed::by(ids, async |id| jobs.revive(*id).await).await?;
+            if all {
+                changed.refused.clear(); // retried or deleted meanwhile
+            }
             return changed.print_jobs(json, "retried", "expected the id of a dead job");
         }
     }
@@ -141,40 +138,24 @@ async fn set_paused<S: Store>(
 ) -> Result<ExitCode, RunError> {
     let (verb, why) =
         if paused { ("paused", "it is paused already") } else { ("resumed", "it is not paused") };
-    let mut changed = Changed::default();
-    for kind in kinds {
-        let done = if paused { jobs.pause(&kind).await? } else { jobs.resume(&kind).await? };
-        changed.note(kind, done);
-    }
+    let set = async |kind: &String| {
+        if paused { jobs.pause(kind).await } else { jobs.resume(kind).await }
+    };
+    let changed = Changed::by(kinds, set).await?;
     changed.print(json, verb, table::kinds(verb, &changed.done), why)
 }
 
-async fn retry<S: Store>(jobs: &Jobs<S>, ids: Vec<JobId>) -> Result<Changed, RunError> {
-    let mut changed = Changed::default();
-    for id in ids {
-        changed.note(id, jobs.revive(id).await?);
-    }
-    Ok(changed)
-}
-
-/// Retries each of the jobs once that are dead now: those that fail again meanwhile stay dead.
-async fn retry_all<S: Store>(jobs: &Jobs<S>, kind: Option<String>) -> Result<Changed, RunError> {
+/// The jobs that are dead now: those that fail again after a retry stay dead.
+async fn dead<S: Store>(jobs: &Jobs<S>, kind: Option<String>) -> Result<Vec<JobId>, RunError> {
     let mut dead = Vec::new();
     let mut after = None;
     loop {
         let filter = Filter { kind: kind.clone(), dead: Some(true), limit: BATCH, after };
         let page = jobs.list(filter).await?;
-        let Some(last) = page.last() else { break };
+        let Some(last) = page.last() else { return Ok(dead) };
         after = Some((last.due, last.id));
         dead.extend(page.iter().map(|job| job.id));
     }
-    let mut changed = Changed::default();
-    for id in dead {
-        if jobs.revive(id).await? {
-            changed.note(id, true);
-        }
-    }
-    Ok(changed)
 }
 
 /// The jobs or kinds that a command has changed, and those that it could not.
@@ -185,8 +166,17 @@ struct Changed {
 }
 
 impl Changed {
-    fn note(&mut self, name: impl ToString, done: bool) {
-        if done { &mut self.done } else { &mut self.refused }.push(name.to_string());
+    /// Changes each of them.
+    async fn by<T: ToString>(
+        all: Vec<T>,
+        change: impl AsyncFn(&T) -> Result<bool, StoreError>,
+    ) -> Result<Self, RunError> {
+        let mut changed = Self::default();
+        for one in all {
+            let done = change(&one).await?;
+            if done { &mut changed.done } else { &mut changed.refused }.push(one.to_string());
+        }
+        Ok(changed)
     }
 
     fn print_jobs(&self, json: bool, verb: &str, why: &str) -> Result<ExitCode, RunError> {
