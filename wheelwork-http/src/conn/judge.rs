@@ -82,18 +82,22 @@ impl Conn {
         verdict.close = Some(limit);
     }
 
-    /// Aborts the connection, and reports that once.
+    /// Lets the socket fail, and reports that once. Its wakers are still to be called.
     pub(crate) fn cut_off(&self, limit: Limit) {
-        if !self.abort(limit) {
+        let mut control = self.control();
+        if self.has(Flags::ABORT) {
             return;
         }
-        let is_used = self.in_flight.load(Ordering::Relaxed) > 0 || self.has(Flags::TUNNEL);
+        control.closing = Some(limit);
+        self.set(Flags::ABORT);
         if limit == Limit::Shutdown {
-            if !is_used {
+            if self.in_flight.load(Ordering::Relaxed) == 0 && !self.has(Flags::TUNNEL) {
                 return; // nothing was cut
             }
-            self.settings.counts.end(self.peer());
+            // Under the lock: the report of the server follows when it has passed all connections.
+            self.settings.counts.end(control.address.peer());
         }
+        drop(control);
         self.report(limit, Effect::Close);
     }
 

@@ -267,17 +267,6 @@ impl Conn {
         wakers.into_iter().flatten().for_each(Waker::wake);
     }
 
-    /// Lets the socket fail. Its wakers are still to be called. Returns false if it fails already.
-    pub(super) fn abort(&self, limit: Limit) -> bool {
-        let mut control = self.control();
-        let is_first = !self.has(Flags::ABORT);
-        if is_first {
-            control.closing = Some(limit);
-            self.set(Flags::ABORT);
-        }
-        is_first
-    }
-
     /// The limit that has aborted the connection.
     pub(crate) fn aborted_by(&self) -> Limit {
         self.control().closing.unwrap_or(Limit::Shutdown)
