@@ -155,8 +155,7 @@ impl Record {
                 break limit;
             }
         };
-        let number = Limit::EVERY.iter().position(|&every| every == limit).unwrap_or(0);
-        self.passed.store(number as u8 + 1, Ordering::Relaxed);
+        self.passed.store(limit as u8 + 1, Ordering::Relaxed);
         // The task of the stream keeps its waker: two limits may pass.
         let wakers = [live.body_waker.take(), live.task_waker.clone()];
         drop(live);
