@@ -307,9 +307,7 @@ impl Conn {
             Stage::Tunnel => {
                 let idle_since = self.idle_since.load(Ordering::Relaxed);
                 deadlines[1] = (after(idle_since, limits.tunnel), Limit::Tunnel);
-                if control.closing.is_none() {
-                    deadlines[0].0 = NEVER; // a tunnel has no age
-                }
+                deadlines[0].0 = NEVER; // a tunnel has no age, and the end of a shutdown cuts all
             }
             Stage::Http1 | Stage::Http2 => {
                 deadlines[1] = (after_begin(&self.header_since, limits.header), Limit::Header);

@@ -125,6 +125,10 @@ pub(crate) async fn app(request: Request<RequestBody>) -> Result<Answer, BodyErr
         // More than the kernel holds, in one chunk.
         "/huge" => full(vec![b'.'; 20_000_000]),
         "/upgrade" => upgrade(request),
+        "/late-upgrade" => {
+            READS.with(Arc::clone).notified().await;
+            upgrade(request)
+        }
         "/peer" => full(request.extensions().get::<Peer>().unwrap().to_string()),
         _ => full("hello"),
     })

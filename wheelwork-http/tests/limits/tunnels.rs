@@ -1,12 +1,13 @@
 //! Upgrades and CONNECT.
 
+use crate::app::READS;
 use crate::frames::{
     self, DATA, END_HEADERS, GOAWAY, HEADERS, PING, RST_STREAM, block, frame, get, kinds,
     window_update,
 };
 use crate::world::{Client, SECOND, TICK, World, limits, world};
 use std::time::Duration;
-use wheelwork_http::{Effect, Limit};
+use wheelwork_http::{Effect, Limit, Limits};
 
 const UPGRADE: &str =
     "GET /upgrade HTTP/1.1\r\nhost: server\r\nupgrade: echo\r\nconnection: upgrade\r\n\r\n";
@@ -29,6 +30,24 @@ fn a_tunnel_is_closed_if_no_byte_flows() {
         assert_eq!(world.cuts(), [(Limit::Tunnel, Effect::Close)]);
         assert!(client.is_closed().await);
         assert_eq!(world.server.connections(), 0);
+        assert_eq!(world.timer.pending_timeouts(), 0);
+    });
+}
+
+/// Its request was in flight when the connection became old. The timer has nothing to do for it.
+#[test]
+fn a_tunnel_that_begins_in_the_grace_of_the_age_has_no_end_by_it() {
+    let limits = Limits::none().age(60 * SECOND, 5 * SECOND).age_jitter(Duration::ZERO);
+    world(limits, async |world| {
+        let mut client = world.connect().await;
+        client.send(UPGRADE.replace("/upgrade", "/late-upgrade")).await;
+        world.pass(60 * SECOND).await;
+        assert_eq!(world.cuts(), [(Limit::Age, Effect::SoftClose)]);
+        READS.with(|reads| reads.notify_waiters());
+        world.pass(10 * SECOND).await;
+        client.send("x").await;
+        assert!(client.text().ends_with("x"));
+        assert_eq!(world.cuts(), []);
         assert_eq!(world.timer.pending_timeouts(), 0);
     });
 }
