@@ -63,20 +63,22 @@ pub(super) fn is_shortage(error: &io::Error) -> bool {
         || matches!(error.raw_os_error(), Some(23 | 24 | 10_024))
 }
 
-/// Closes some connections without requests, and says so.
-pub(super) fn make_room(shared: &Shared) {
+/// Closes some connections without requests. Returns true if there are none, and says so unless that was told before.
+pub(super) fn make_room(shared: &Shared, was_told: bool) -> bool {
     let server = Server(shared.desk.clone());
-    if server.close_idlest(server.connections() / SHARE + 1) == 0 {
+    let has_none = server.close_idlest(server.connections() / SHARE + 1) == 0;
+    if has_none && !was_told {
         shared.settings.report(Limit::Connections, Effect::Wait, &Peer::Local, Duration::ZERO, 0);
     }
+    has_none
 }
 
 /// Waits until there is room for one more connection.
 pub(super) async fn wait_for_room(shared: &Shared) {
     let Some(most) = shared.settings.limits.connections else { return };
-    let mut backoff = Backoff::new();
+    let (mut backoff, mut was_told) = (Backoff::new(), false);
     while shared.desk.open() >= most.max(1) {
-        make_room(shared);
+        was_told |= make_room(shared, was_told);
         if shared.desk.open() >= most.max(1) {
             backoff.wait(shared).await;
         }

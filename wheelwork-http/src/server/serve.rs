@@ -274,7 +274,7 @@ async fn accept_all<L: Listener, S: App>(mut listener: L, service: S, shared: Ar
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
                 if is_shortage(&error) {
-                    make_room(&shared);
+                    make_room(&shared, false);
                 }
                 backoff.wait(&shared).await;
             }

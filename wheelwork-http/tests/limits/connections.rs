@@ -55,6 +55,10 @@ fn without_idle_connections_a_new_one_waits() {
         assert_eq!(new.text(), "");
         assert_eq!(world.server.connections(), 2);
         assert_eq!(world.cuts(), [(Limit::Connections, Effect::Wait)]);
+        for _ in 0..5 {
+            world.pass(SECOND).await;
+        }
+        assert_eq!(world.cuts(), [], "it still waits");
         drop(clients.pop());
         world.pass(60 * SECOND).await;
         world.pass(60 * SECOND).await;
