@@ -122,7 +122,11 @@ impl Conn {
     pub(crate) fn note_request(&self, record: &Arc<Record>) {
         let mut control = self.control();
         let Cold { requests, flow, .. } = control.cold_mut();
-        if requests.len() < FEW || requests.len() == requests.capacity() {
+        if self.in_flight.load(Ordering::Relaxed) == 0 {
+            requests.clear();
+            requests.shrink_to(FEW); // so that at most half of the full list has ended
+            flow.streams = 0;
+        } else if requests.len() < FEW || requests.len() == requests.capacity() {
             requests.retain(|earlier| earlier.strong_count() > 0);
         }
         requests.push(Arc::downgrade(record));

@@ -178,6 +178,24 @@ fn a_stream_that_stops_beside_a_busy_one_is_cut_by_its_pause() {
     });
 }
 
+/// The check has not seen that there were no requests meanwhile.
+#[test]
+fn requests_before_the_connection_was_idle_have_no_turn() {
+    world(limits_with_rates(), async |world| {
+        let mut client = world.connect_http2().await;
+        let former: Vec<u8> = (0..20).flat_map(|number| get(2 * number + 1, "/")).collect();
+        client.send(former).await;
+        client.frames().await;
+        client.send([post(101, "/echo"), post(103, "/echo"), data(103, 1)].concat()).await;
+        for _ in 0..2 * 23 {
+            assert_eq!(world.cuts(), []);
+            client.send(data(101, 100)).await;
+            world.pass(SECOND).await;
+        }
+        assert_eq!(world.cuts(), [(Limit::Body, Effect::Request)]);
+    });
+}
+
 #[test]
 fn a_window_that_stays_closed_beside_a_busy_one_resets_its_stream() {
     world(limits_with_rates(), async |world| {
