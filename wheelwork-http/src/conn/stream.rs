@@ -157,7 +157,7 @@ impl<S: Socket> Limited<S> {
         let http2 = extra.as_mut().and_then(|extra| extra.http2.as_mut());
         let (Some(http2), &Poll::Ready(Ok(mut left))) = (http2, written) else { return };
         http2.allowance.wrote(left);
-        http2.taking.wrote(left);
+        http2.taking.wrote(left, conn.in_flight.load(Ordering::Relaxed) > 0);
         let mut is_opened = false;
         for slice in slices {
             let taken = slice.len().min(left);

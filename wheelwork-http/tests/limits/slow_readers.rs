@@ -116,6 +116,19 @@ fn a_client_of_http2_that_still_takes_a_response_is_not_idle() {
     });
 }
 
+/// It leaves them in the system of the server, as if they were a response.
+#[test]
+fn a_client_that_takes_answers_to_its_pings_is_idle() {
+    world(slow_limits(), async |world| {
+        let mut client = connect_http2(&world, "/").await;
+        client.send(frames::frame(frames::PING, 0, 0, &[0; 8]).repeat(4000)).await;
+        read(&world, &mut client, 1000, 36).await;
+        assert_eq!(world.cuts(), []);
+        world.pass(4 * SECOND).await;
+        assert_eq!(world.cuts(), [(Limit::Idle, Effect::SoftClose)]);
+    });
+}
+
 #[test]
 fn a_slow_client_that_stops_is_reset() {
     world(slow_limits(), async |world| {
