@@ -189,13 +189,13 @@ impl Limits {
     ///
     /// The streams of an HTTP/2 connection share a link. So the bodies of all of them count: while the connection moves at
     /// the least rate, no stream is cut for its share. A busy stream can hide a slow one in this way.
-    /// [`body`](Self::body) still ends a stream that has stopped, but later, and [`age`](Self::age) ends the
-    /// connection.
+    /// [`body`](Self::body) still ends a stream that has stopped, but later, and the grace of [`age`](Self::age), if it
+    /// has one, ends the connection.
     ///
     /// Once the head of the response is sent, this limit does not run any more, because a call that streams in both
     /// directions may send little. It goes on if the response carries [`RequestLimits`], or if
     /// [`OwnLimits`](crate::OwnLimits) are changed afterwards. This is no way around the limits: [`body`](Self::body)
-    /// still ends a body that makes no progress, and [`age`](Self::age) its connection.
+    /// still ends a body that makes no progress, and the grace of [`age`](Self::age) its connection.
     #[must_use]
     pub fn body_rate(self, least: impl Into<Option<Rate>>) -> Self {
         self.for_each_request(|request| request.body_rate(least))
@@ -230,7 +230,9 @@ impl Limits {
     /// The time without progress while a write waits: the client takes no bytes, or on HTTP/2 opens no window.
     /// Progress is what the client takes. If [`Socket::untaken`](crate::Socket::untaken) does not know that, it is what
     /// the kernel takes, and the kernel takes more only when a part of its buffer is free. The connection is reset, or
-    /// on HTTP/2 the stream. There, the streams share a link, as with [`body`](Self::body).
+    /// on HTTP/2 the stream. There, the streams share a link, as with [`body`](Self::body), and while the socket is
+    /// full, what the client takes counts for each of them. So a stream that has stopped goes on beside one that keeps
+    /// the socket full.
     #[must_use]
     pub fn response(self, limit: impl Into<Option<Duration>>) -> Self {
         self.for_each_request(|request| request.response(limit))
