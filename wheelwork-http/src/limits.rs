@@ -373,13 +373,14 @@ impl RequestLimits {
         Self { body_total: limit.into(), ..self }
     }
 
-    /// See [`Limits::response`]. On HTTP/1 it is in force from the head of the response to the next one.
+    /// See [`Limits::response`]. On HTTP/1 it is in force from the head of the response to the next one. On HTTP/2 it
+    /// ends the stream, and while the socket is full, the server's limit still runs and ends the connection.
     #[must_use]
     pub fn response(self, limit: impl Into<Option<Duration>>) -> Self {
         Self { response: limit.into(), ..self }
     }
 
-    /// See [`Limits::response_rate`]. On HTTP/1 it is in force from the head of the response to the next one.
+    /// See [`Limits::response_rate`]. It is in force as [`response`](Self::response) is.
     #[must_use]
     pub fn response_rate(self, least: impl Into<Option<Rate>>) -> Self {
         Self { response_rate: least.into(), ..self }
