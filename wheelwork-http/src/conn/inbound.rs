@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | before the protocol is known | the handshake's, and the first of a header | the handshake's limit, then the header's from the first byte |
 //! | HTTP/1, a request is in flight | its body, or the next request, which waits for it | the body's limits, if somebody reads it |
+//! | HTTP/1: the first ones after a body was dropped before its end | perhaps its rest | nothing |
 //! | HTTP/1, no request is in flight: CR and LF | nothing (RFC 9112 section 2.2) | the connection stays idle |
 //! | any other byte then | a header | the header's limit; not idle |
 //! | HTTP/2: the header block of a new stream | a header | the header's limit; not idle |
@@ -48,6 +49,8 @@ impl Conn {
         } else if let Some(Http2 { frames, allowance, .. }) = http2 {
             self.frames_came(frames, bytes);
             return self.allow(frames.heads, allowance);
+        } else if self.has(Flags::UNREAD) {
+            self.take(Flags::UNREAD); // hyper reads once more, and closes if that is not the whole rest
         } else if self.in_flight.load(Ordering::Relaxed) == 0
             && self.header_since.load(Ordering::Relaxed) == 0
             && !bytes.iter().all(|byte| b"\r\n".contains(byte))

@@ -50,6 +50,8 @@ impl Flags {
     pub(crate) const BEHIND: u16 = 1 << 10;
     /// A verdict is due, and the runtime has told of bytes since the turn began.
     pub(super) const TOLD: u16 = 1 << 11;
+    /// HTTP/1: a body was dropped before its end, and nothing has come since.
+    pub(crate) const UNREAD: u16 = 1 << 12;
 
     /// What the task of the connection must attend to.
     pub(crate) const NEWS: u16 = Self::DUE | Self::LOST | Self::SHUTDOWN | Self::ROOM;

@@ -45,6 +45,7 @@ impl Link<'_> {
 
     /// Nobody reads the body any more.
     pub(super) fn body_dropped(&self) {
+        self.conn.set(Flags::UNREAD);
         let deadline = self.record.body_dropped(self.server(), || self.conn.now());
         self.arm(deadline);
     }

@@ -1,4 +1,5 @@
-//! A runtime whose other threads have not yet come to a socket when its limit is due, and a client that always has more.
+//! A runtime whose other threads have not yet come to a socket when its limit is due, and clients whose bytes come in
+//! pieces, just between two reads.
 
 use crate::app::app;
 use crate::world::{Client, SECOND, TICK, limits, settle};
@@ -8,7 +9,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
@@ -23,6 +24,8 @@ struct Faults {
     silent: Arc<AtomicU32>,
     /// Each read brings one byte, and the next one comes only after the read that follows.
     drips: Arc<AtomicBool>,
+    /// If not 0: each read brings so many bytes at most, and the next one must wait for a moment.
+    piece: Arc<AtomicUsize>,
 }
 
 struct Behind {
@@ -63,15 +66,20 @@ impl AsyncRead for Behind {
         if silent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok() {
             return Poll::Pending;
         }
-        if !self.faults.drips.load(Ordering::Relaxed) {
+        let drips = self.faults.drips.load(Ordering::Relaxed);
+        let piece = if drips { 1 } else { self.faults.piece.load(Ordering::Relaxed) };
+        if piece == 0 {
             return Pin::new(&mut self.stream).poll_read(cx, buffer);
         }
         self.has_dripped = !self.has_dripped;
         if !self.has_dripped {
+            if !drips {
+                cx.waker().wake_by_ref();
+            }
             return Poll::Pending;
         }
-        let mut byte = [0];
-        let mut read = ReadBuf::new(&mut byte);
+        let mut bytes = vec![0; piece.min(buffer.remaining())];
+        let mut read = ReadBuf::new(&mut bytes);
         ready!(Pin::new(&mut self.stream).poll_read(cx, &mut read))?;
         buffer.put_slice(read.filled());
         Poll::Ready(Ok(()))
@@ -157,5 +165,27 @@ fn a_client_that_always_has_more_does_not_put_the_verdict_off() {
         }
         assert_eq!(server.cuts(Limit::BodyTotal), 1);
         assert!(client.text().starts_with("HTTP/1.1 408 "));
+    });
+}
+
+/// The service has answered without it. hyper reads once more before it would close the connection, and finds it.
+#[test]
+fn the_rest_of_a_body_that_nobody_reads_is_no_header() {
+    const POST: &str = "POST / HTTP/1.1\r\nhost: server\r\ncontent-length: 3\r\n\r\n";
+    /// What is read to find the protocol.
+    const FIRST: usize = 24;
+    world_of_faults(limits(), async |clock, faults, address, server| {
+        let mut client = Client { stream: TcpStream::connect(address).await.unwrap() };
+        client.send_at_once([POST, "abc"].concat());
+        faults.piece.store(POST.len() - FIRST, Ordering::Relaxed);
+        settle().await;
+        assert!(client.text().ends_with("hello"));
+        clock.advance_in_one_jump(39 * SECOND);
+        settle().await;
+        assert_eq!((server.cuts(Limit::Header), server.connections()), (0, 1));
+        client.send(&POST[..20]).await;
+        clock.advance_in_one_jump(11 * SECOND);
+        settle().await;
+        assert_eq!(server.cuts(Limit::Header), 1, "the next header has its limit");
     });
 }
