@@ -224,6 +224,32 @@ fn rule_04_memory_comes_back_after_two_bursts_within_a_tick() {
     timer.stop().unwrap();
 }
 
+/// The figures of the structures' pages.
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn rule_04_buckets_take_what_their_pages_say() {
+    const BUCKETS: usize = 16_384;
+    fn taken<S>(make: impl FnOnce() -> Wheel<u64, S>) -> usize {
+        let before = bytes();
+        let wheel = make();
+        let taken = bytes() - before;
+        drop(wheel);
+        usize::try_from(taken).unwrap()
+    }
+    let _alone = ALONE.lock();
+    assert_eq!(taken(|| Wheel::hashed(BUCKETS).unwrap()) / BUCKETS, 41);
+    assert_eq!(taken(|| Wheel::simple(BUCKETS).unwrap()) / BUCKETS, 64);
+    let level = || {
+        let mut wheel = Wheel::hierarchical(BUCKETS).unwrap();
+        wheel.insert(5, 5);
+        wheel
+    };
+    assert_eq!(taken(level) / BUCKETS, 64);
+    // The levels themselves take some bytes more.
+    assert_eq!(taken(Wheel::linux_classic) / 1024, 32);
+    assert_eq!((taken(Wheel::linux) + 512) / 1024, 14);
+}
+
 /// A bucket costs 41 bytes, and nothing more once it is empty, however its entries leave it.
 #[test]
 fn rule_04_empty_buckets_keep_no_entries() {
