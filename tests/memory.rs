@@ -229,25 +229,27 @@ fn rule_04_memory_comes_back_after_two_bursts_within_a_tick() {
 #[test]
 fn rule_04_buckets_take_what_their_pages_say() {
     const BUCKETS: usize = 16_384;
-    fn taken<S>(make: impl FnOnce() -> Wheel<u64, S>) -> usize {
-        let before = bytes();
-        let wheel = make();
-        let taken = bytes() - before;
-        drop(wheel);
-        usize::try_from(taken).unwrap()
+    /// In units, rounded. Threads of earlier tests may still give memory back, so a disturbed look is repeated.
+    fn takes<S>(make: impl Fn() -> Wheel<u64, S>, unit: usize, expected: isize) {
+        eventually("the structure takes what its page says", || {
+            let before = bytes();
+            let wheel = make();
+            let taken = bytes() - before;
+            drop(wheel);
+            (taken as f64 / unit as f64).round() as isize == expected
+        });
     }
     let _alone = ALONE.lock();
-    assert_eq!(taken(|| Wheel::hashed(BUCKETS).unwrap()) / BUCKETS, 41);
-    assert_eq!(taken(|| Wheel::simple(BUCKETS).unwrap()) / BUCKETS, 64);
+    takes(|| Wheel::hashed(BUCKETS).unwrap(), BUCKETS, 41);
+    takes(|| Wheel::simple(BUCKETS).unwrap(), BUCKETS, 64);
     let level = || {
         let mut wheel = Wheel::hierarchical(BUCKETS).unwrap();
         wheel.insert(5, 5);
         wheel
     };
-    assert_eq!(taken(level) / BUCKETS, 64);
-    // The levels themselves take some bytes more.
-    assert_eq!(taken(Wheel::linux_classic) / 1024, 32);
-    assert_eq!((taken(Wheel::linux) + 512) / 1024, 14);
+    takes(level, BUCKETS, 64);
+    takes(Wheel::linux_classic, 1024, 33); // the levels themselves are the last one
+    takes(Wheel::linux, 1024, 14);
 }
 
 /// A bucket costs 41 bytes, and nothing more once it is empty, however its entries leave it.
