@@ -172,7 +172,7 @@ fn a_client_that_always_has_more_does_not_put_the_verdict_off() {
 #[test]
 fn the_rest_of_a_body_that_nobody_reads_is_no_header() {
     const POST: &str = "POST / HTTP/1.1\r\nhost: server\r\ncontent-length: 3\r\n\r\n";
-    /// What is read to find the protocol.
+    /// The bytes that the server reads to find the protocol.
     const FIRST: usize = 24;
     world_of_faults(limits(), async |clock, faults, address, server| {
         let mut client = Client { stream: TcpStream::connect(address).await.unwrap() };
