@@ -98,14 +98,13 @@ impl<T: Send + Sync> Table<T> {
         let mut block = self.first.load(relaxed);
         while block < MAX_CHUNKS / BLOCK {
             let used = &self.block(block).used;
-            let free = (!used.load(relaxed)).trailing_zeros();
-            if free >= BLOCK {
-                let _ = self.first.compare_exchange(block, block + 1, relaxed, relaxed);
-                block += 1;
+            let one_more = |used: u64| (used.trailing_ones() < BLOCK).then(|| used | (used + 1));
             // Acquire: pairs with the release of `take`.
-            } else if used.fetch_or(1 << free, Ordering::Acquire) & 1 << free == 0 {
-                return Some(block * BLOCK + free);
+            if let Ok(before) = used.fetch_update(Ordering::Acquire, relaxed, one_more) {
+                return Some(block * BLOCK + before.trailing_ones());
             }
+            let _ = self.first.compare_exchange(block, block + 1, relaxed, relaxed);
+            block += 1;
         }
         None
     }
