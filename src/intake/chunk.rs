@@ -342,7 +342,7 @@ fn is_reusable(word: u64) -> bool {
 /// Whether anything follows from a change of the word (see `Chunk::tell`).
 #[inline]
 pub(super) fn matters(before: u64, after: u64) -> bool {
-    before != after && (after | CLOSED == FINAL || is_reusable(after) && !is_reusable(before))
+    after | CLOSED == FINAL || is_reusable(after) && !is_reusable(before)
 }
 
 #[cfg(all(test, loom))]
