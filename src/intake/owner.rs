@@ -118,8 +118,7 @@ impl<P: Payload> Owner<P> {
     }
 
     fn take_range(&mut self, shared: &SharedRef<Chunk<P>>) {
-        let scheduled = self.tally.scheduled.get();
-        self.base = shared.sequence.take(RANGE - scheduled % RANGE).wrapping_sub(scheduled);
+        self.base = shared.sequence.take(RANGE).wrapping_sub(self.tally.scheduled.get());
     }
 
     /// Makes the lower bound of a chunk hold that was just taken.
