@@ -68,10 +68,9 @@ impl fmt::Debug for Job {
 impl Drop for Job {
     fn drop(&mut self) {
         if let Some(task) = self.task.take() {
-            if self.runner.abandon() {
-                let chunk = self.runner.pin().chunk();
-                chunk.timer.count(|counts| counts.of(chunk.internal).abandoned.add_shared(1));
-            }
+            self.runner.abandon();
+            let chunk = self.runner.pin().chunk();
+            chunk.timer.count(|counts| counts.of(chunk.internal).abandoned.add_shared(1));
             warning!("an executor dropped the job of {:?} without running it", self.timeout());
             Jobs::run_one(|| self.timeout().tell_cancelled(task));
         }

@@ -307,9 +307,11 @@ impl<P: Payload> Runner<P> {
         self.runs() && self.0.slot().withdraw() && self.end()
     }
 
-    /// Cancels a timeout that does not run, or must not go on. Returns whether it was cancelled.
-    pub(crate) fn abandon(&mut self) -> bool {
-        self.end() && self.0.slot().abandon()
+    /// Cancels a timeout that does not run, or must not go on.
+    pub(crate) fn abandon(&mut self) {
+        if self.end() {
+            self.0.slot().abandon();
+        }
     }
 
     /// Removes the worker's pin, and ends the run if the timeout has not gone on. Returns the slot if it is Free now.

@@ -89,11 +89,6 @@ impl Phase {
     pub(super) fn is_unused(self) -> bool {
         self == Phase::Free || self.has_ended()
     }
-
-    #[inline]
-    pub(crate) fn runs(self) -> bool {
-        matches!(self, Phase::Running | Phase::Denied)
-    }
 }
 
 /// A value of the state.
@@ -540,7 +535,7 @@ impl<P> Slot<P> {
             let cancelled = state.is(Phase::Denied) && self.repeats();
             if cancelled { Phase::Cancelled } else { Phase::Expired }
         };
-        let _ = self.change(|state| state.phase().runs().then(|| end_of(state)));
+        let _ = self.change(|state| Some(end_of(state)));
     }
 
     /// Ends the last run of a runner that has the live pin, and removes this pin. Returns true if the
@@ -564,8 +559,8 @@ impl<P> Slot<P> {
 
     /// Cancels a timeout whose runner does not run the payload, or has run it and must not put it back:
     /// Running or Denied -> Cancelled.
-    pub(super) fn abandon(&self) -> bool {
-        self.change(|state| state.phase().runs().then_some(Phase::Cancelled)).is_ok()
+    pub(super) fn abandon(&self) {
+        let _ = self.change(|_| Some(Phase::Cancelled));
     }
 
     /// Cancels a returned timeout that no caller will collect: Returned -> Cancelled.
