@@ -84,3 +84,6 @@ impl<T> Pool<T> {
         if self.owners.load(Ordering::Relaxed) > 0 { VACANT_KEPT } else { 0 }
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

@@ -1,5 +1,6 @@
 use super::*;
 use crate::intake::SLOTS;
+use crate::intake::pool::VACANT_KEPT;
 use crate::intake::slot::Phase;
 use crate::intake::test_producer::{DUE, Place, Producer, end_and_collect, end_elsewhere};
 use std::collections::HashSet;
@@ -75,6 +76,20 @@ fn rule_04_pooled_chunks_are_reused() {
     assert_eq!(distinct(&[before, after].concat()), 5 * SLOTS, "the same slots");
 }
 
+/// Otherwise each burst that reuses chunks would request a release.
+#[test]
+fn rule_04_a_vacant_chunk_that_is_reused_is_not_vacant_any_more() {
+    let mut producer = Producer::new();
+    let burst = producer.arm((VACANT_KEPT + 2) * SLOTS);
+    let owned = producer.arm(1);
+    burst.iter().for_each(end_elsewhere);
+    assert!(producer.pool().has_too_many());
+    let again = producer.arm(2 * SLOTS);
+    let reused = again.iter().filter(|place| place.0.id != owned[0].0.id);
+    assert_eq!(reused.count(), SLOTS + 1, "in two of the chunks");
+    assert!(!producer.pool().has_too_many());
+}
+
 /// Three chunks. The slots of the first are collected.
 fn collected() -> (Producer, Vec<Place>) {
     let mut producer = Producer::new();
@@ -148,6 +163,15 @@ fn rule_07_the_bound_of_a_chunk_holds_for_each_of_its_owners() {
     arm(&mut late, SLOTS - 20);
     drop(late); // leaves 20 slots to the first owner
     arm(&mut early.owner, 40 * SLOTS);
+}
+
+/// A lower bound would hold too, but then the worker would look at all chunks of a burst before the first run.
+#[test]
+fn the_bound_of_a_new_chunk_is_its_first_number() {
+    let places = Producer::new().arm(5 * SLOTS);
+    for (chunk, offset) in places.iter().step_by(SLOTS) {
+        assert_eq!(chunk.lowest(), chunk.slot(*offset).sequence());
+    }
 }
 
 #[test]
