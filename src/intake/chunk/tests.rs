@@ -1,5 +1,6 @@
 use super::*;
-use crate::intake::test_producer::{Place, Producer, end_elsewhere};
+use crate::intake::slot::Phase;
+use crate::intake::test_producer::{DUE, Place, Producer, end_elsewhere};
 
 /// A chunk that is full and has no owner.
 fn unowned(producer: &mut Producer) -> Vec<Place> {
@@ -48,6 +49,83 @@ fn rule_04_slots_given_back_together_are_all_counted() {
     assert_eq!((pool.len(), places[0].0.is_vacant()), (1, false));
     places[0].0.give_back(1);
     assert_eq!((pool.len(), places[0].0.is_vacant()), (1, true));
+}
+
+/// Anything else would take a lock for each slot that is given back.
+#[test]
+fn most_changes_of_a_chunk_have_no_consequence() {
+    const FEW: u64 = (1 << (REUSABLE - 1)) - 1;
+    const ENOUGH: u64 = (1 << REUSABLE) - 1;
+    const NEARLY: u64 = ALL >> 1;
+    let cases = [
+        ("it has an owner", NEARLY, ALL, false),
+        ("few slots are free", UNOWNED, UNOWNED | FEW, false),
+        ("it can have an owner", UNOWNED | FEW, UNOWNED | ENOUGH, true),
+        ("it is in the pool already", UNOWNED | ENOUGH, UNOWNED | NEARLY, false),
+        ("its owner leaves enough slots", FEW, UNOWNED | ENOUGH, true),
+        ("it is vacant", UNOWNED | NEARLY, VACANT, true),
+        ("it is closed", UNOWNED | CLOSED | FEW, UNOWNED | CLOSED | NEARLY, false),
+        ("it ends", UNOWNED | CLOSED | NEARLY, FINAL, true),
+    ];
+    for (case, before, after, expected) in cases {
+        assert_eq!(matters(before, after), expected, "{case}");
+    }
+}
+
+/// The vacant chunk does not wait for the last handle to its timer.
+#[test]
+fn rule_04_the_end_of_a_timer_drops_a_pooled_chunk() {
+    let mut producer = Producer::new();
+    let places = unowned(&mut producer);
+    places.iter().for_each(end_elsewhere);
+    assert_eq!(producer.pool().len(), 1);
+    let chunk = Arc::downgrade(&places[0].0);
+    drop(places);
+    producer.shared.gate.close();
+    producer.shared.empty(Phase::Returned, drop);
+    drop(producer.table.take());
+    assert_eq!((chunk.strong_count(), producer.pool().len()), (0, 0));
+}
+
+/// The sequence numbers wrap.
+#[test]
+fn rule_07_a_bound_is_before_its_own_number_and_those_after_it() {
+    const LAST: u64 = u64::MAX >> SEQUENCE_SHIFT;
+    let chunk = Producer::new().owner.chunk.clone();
+    for (lowest, sequence, expected) in [
+        (70, 69, false),
+        (70, 70, true),
+        (70, 71, true),
+        (LAST, LAST - 1, false),
+        (LAST, LAST, true),
+        (LAST, 0, true),
+        (0, LAST, false),
+    ] {
+        chunk.set_lowest(lowest);
+        assert_eq!(chunk.is_before(sequence), expected, "{lowest} and {sequence}");
+    }
+}
+
+/// An entry for each would keep the worker busy.
+#[test]
+fn rule_03_a_look_that_is_promised_in_time_is_not_announced() {
+    let mut producer = Producer::new();
+    let chunk = producer.owner.chunk.clone();
+    let shared = producer.shared.clone();
+    let announced = || {
+        let mut entries = 0;
+        shared.pending.take_all(|_| entries += 1);
+        entries > 0
+    };
+    producer.arm_at(DUE);
+    assert!(announced());
+    chunk.promise.set(DUE);
+    producer.arm_at(DUE);
+    assert!(!announced(), "by the owner");
+    for (deadline, expected) in [(DUE + 8, false), (DUE, false), (DUE - 8, true)] {
+        chunk.announce_moved(deadline);
+        assert_eq!(announced(), expected, "by any thread, for {deadline}");
+    }
 }
 
 /// A handle may keep a chunk longer than its timer lives.

@@ -19,6 +19,14 @@ fn rule_02_a_later_wish_does_not_replace_a_sooner_one() {
 }
 
 #[test]
+fn only_a_sooner_deadline_is_announced() {
+    let promise = Promise::new();
+    let announced =
+        [NEVER, 100, 100, 101, 99, 99].map(|deadline| promise.lower_announced(deadline));
+    assert_eq!(announced, [false, true, false, false, true, false]);
+}
+
+#[test]
 fn rule_02_each_pushed_chunk_comes_out_once() {
     let pending = Pending::new();
     assert!(drained(&pending).is_empty());

@@ -35,6 +35,20 @@ fn a_limit_is_never_exceeded() {
     assert_eq!([begin(), begin()], [Ok(()), Err(2)]);
 }
 
+/// The worker finds the request itself, and a wake-up would end its next sleep.
+#[test]
+fn rule_06_only_another_thread_wakes_the_worker_for_what_is_due() {
+    const LONG: Duration = Duration::from_secs(60);
+    let shared = of_this_thread();
+    shared.tell_due();
+    assert!(shared.due_turn.is_made() && !shared.was_woken());
+    let other = shared.clone();
+    std::thread::spawn(move || other.tell_due()).join().unwrap(); // a scope would use up the wake-up
+    let begun = Instant::now();
+    shared.alarm.sleep(Some(LONG));
+    assert!(begun.elapsed() < LONG);
+}
+
 // Requests of a sweep.
 
 impl Shared<()> {

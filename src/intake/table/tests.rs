@@ -50,6 +50,24 @@ fn no_number_is_above_the_limit() {
     assert_eq!((table.take_number(), table.take_number()), (Some(MAX_CHUNKS - 7), None));
 }
 
+/// Otherwise each new chunk would take longer than the one before it.
+#[test]
+fn a_search_for_a_number_passes_over_full_blocks() {
+    let (table, _entries) = Table::<u32>::new();
+    assert!((0..10 * BLOCK).all(|n| table.take_number() == Some(n)));
+    let first = || table.first.load(Ordering::Relaxed);
+    assert_eq!((first(), table.take_number(), first()), (9, Some(10 * BLOCK), 10));
+}
+
+#[test]
+fn rule_04_the_worker_knows_the_blocks_up_to_a_number_and_no_more() {
+    let (_table, mut entries) = Table::<u32>::new();
+    for (id, blocks) in [(0, 1), (BLOCK - 1, 1), (70 * BLOCK, 71), (BLOCK, 71)] {
+        entries.know(id);
+        assert_eq!(entries.blocks.len(), blocks, "number {id}");
+    }
+}
+
 #[test]
 fn a_chunk_is_found_by_its_number_until_it_is_taken_out() {
     let (table, mut entries) = Table::<u32>::new();
