@@ -87,9 +87,7 @@ impl<W: Exact> Worker<W> {
     pub(super) fn sleep(&mut self, caught_up: u64) {
         let shared = self.control.shared.clone();
         let tick = self.tick_now();
-        if tick > self.last_pass {
-            self.take_in(self.last_pass); // what was announced during the pass may be due by now
-        }
+        self.take_in(self.last_pass); // what was announced during the pass may be due by now
         let Some(target) = self.wake_tick(tick) else { return };
         let mut wake_at = shared.gate.scale.start_of(target);
         let far = target > tick + 1;
