@@ -390,6 +390,26 @@ fn rule_05_a_burst_yields_to_the_timeouts_that_are_due() {
     assert!(endless.cancel());
 }
 
+/// Each of 20 missed runs takes a tick. A timeout that becomes due meanwhile does not wait for all of them.
+#[test]
+fn rule_05_a_burst_of_slow_runs_yields_to_a_timeout_that_becomes_due() {
+    let (timer, clock) = manual();
+    let ran = Record::new();
+    let (own, runs) = (clock.clone(), ran.clone());
+    let mut slow_ones = 30;
+    let slow = move || {
+        if slow_ones > 0 {
+            slow_ones -= 1;
+            own.advance_in_one_jump(TICK);
+        }
+        runs.push("series");
+    };
+    timer.new_periodic(slow, Period::fixed_rate(TICK)).unwrap();
+    timer.new_timeout(ran.note("other"), 21 * TICK).unwrap();
+    clock.advance_in_one_jump(20 * TICK);
+    assert_eq!(ran.take()[..3], ["series", "series", "other"]);
+}
+
 /// The executor has the job, but has not run it yet.
 #[test]
 fn rule_01_a_cancel_that_returned_true_withdraws_a_waiting_job() {

@@ -32,7 +32,11 @@ fn worker_on<W: Exact>(wheel: W) -> Worker<W> {
 }
 
 fn worker_with<W: Exact>(wheel: W, limit: Option<usize>) -> Worker<W> {
-    let scale = TickScale::new(NonZeroU64::new(TICK).unwrap());
+    worker_at(TICK, wheel, limit)
+}
+
+fn worker_at<W: Exact>(tick: u64, wheel: W, limit: Option<usize>) -> Worker<W> {
+    let scale = TickScale::new(NonZeroU64::new(tick).unwrap());
     let (shared, table) = Shared::new(Timebase::starting_now(None), scale, limit, 8);
     let control = Arc::new(Control::new(shared));
     Worker::new(Ending(control), table, wheel, None, Pace::OnCall)
@@ -173,6 +177,36 @@ fn rule_04_a_wanted_sweep_keeps_the_worker_awake() {
     assert!(!worker.anything_sooner(1) && worker.filing.next_expiry().is_none());
 }
 
+/// The cancels came while more timeouts were pending.
+#[test]
+fn rule_04_runs_after_which_most_entries_are_dead_request_a_sweep() {
+    let mut worker = worker();
+    let mut producer = Producer::of(&worker);
+    producer.schedule(6000);
+    producer.schedule_at(1000, 2000);
+    file_all(&mut worker);
+    producer.cancel(0..5900);
+    assert!(!worker.shared().sweep.is_made(), "5,900 are dead and 2,100 live");
+    worker.expire(1000 * TICK);
+    assert!(worker.shared().sweep.is_made(), "100 are live");
+}
+
+/// Each time, the look that was promised before leaves a dead entry.
+#[test]
+fn rule_04_chunks_that_are_filed_again_request_a_sweep() {
+    let mut worker = worker();
+    let mut producer = Producer::of(&worker);
+    producer.schedule(1);
+    worker.take_in(0);
+    for n in 1..=2 * DEAD_ALLOWED as u64 {
+        producer.scheduled[0].0.announce_moved((DUE - n) * TICK);
+        worker.take_in(0);
+    }
+    assert!(!worker.shared().sweep.is_made());
+    worker.expire(TICK);
+    assert!(worker.shared().sweep.is_made());
+}
+
 /// Each entry is looked up in its own chunk.
 #[test]
 fn rule_04_a_sweep_drops_dead_entries_and_nothing_else() {
@@ -272,6 +306,23 @@ fn rule_06_nothing_pending_means_no_wake_up() {
     assert!(worker.confirm_next());
     assert_eq!(worker.filing.next_expiry(), None, "the entry was dropped");
     assert_eq!(worker.wake_tick(5), Some(NEVER.div_ceil(TICK)));
+}
+
+/// An entry that is far ahead may stay dead while anything is pending: a sweep drops it, or the worker when it is near.
+#[test]
+fn rule_06_far_entries_are_dropped_once_nothing_is_pending() {
+    const MILLI: u64 = 1_000_000;
+    const FAR: u64 = 2000; // more than a second
+    let mut worker = worker_at(MILLI, Hashed::new(8).unwrap(), None);
+    let mut producer = Producer::of(&worker);
+    (FAR..FAR + 2).for_each(|tick| producer.schedule_at(tick * MILLI / TICK, 1));
+    file_all(&mut worker);
+    producer.cancel(0..1);
+    assert!(worker.confirm_next());
+    assert_eq!(worker.filing.next_expiry(), Some(FAR));
+    producer.cancel(1..2);
+    assert!(worker.confirm_next());
+    assert_eq!(worker.filing.next_expiry(), None);
 }
 
 /// It would wake the worker whenever its entry is filed again at the end of the wheel's reach.
@@ -406,6 +457,34 @@ fn rule_06_an_alarm_is_disarmed_if_the_worker_must_not_sleep() {
     assert!(worker.arm_alarm(DUE / 2) && control.shared.alarm.is_armed());
 }
 
+/// The worker wakes up in time for the others by itself.
+#[test]
+fn rule_06_only_a_timeout_before_the_end_of_the_sleep_wakes_the_worker() {
+    let mut worker = worker();
+    let mut producer = Producer::of(&worker);
+    let control = worker.control.0.clone();
+    assert!(worker.arm_alarm(1000));
+    producer.schedule_at(1000, 1);
+    assert!(!control.shared.alarm.was_used());
+    producer.schedule_at(999, 1);
+    assert!(control.shared.alarm.was_used());
+}
+
+/// A requested sweep keeps the worker from a longer sleep.
+#[test]
+fn rule_06_a_worker_that_must_not_sleep_long_sleeps_to_the_next_tick() {
+    let mut worker = worker_at(20_000_000, Hashed::new(8).unwrap(), None);
+    worker.pace = Pace::RealTime;
+    worker.shared().sweep.make();
+    let tick = worker.tick_now();
+    worker.last_pass = tick;
+    let sleeps = (0..).take_while(|_| {
+        worker.sleep(0);
+        worker.tick_now() == tick
+    });
+    assert!(sleeps.count() < 9, "a sleep may end a little early");
+}
+
 /// A pass lasts beyond the begin of a tick, perhaps because a task takes long. A timeout of that tick, which
 /// was scheduled during the pass, does not wait for yet another tick.
 #[test]
@@ -465,6 +544,19 @@ fn a_chunk_is_looked_at_few_times() {
     }
     assert_eq!((ran, queued), (SLOTS, 0));
     assert!((2..6).contains(&looked), "{looked} looks");
+}
+
+#[test]
+fn a_look_files_a_few_timeouts_at_once_and_three_quarters_of_more() {
+    for (left, queued) in [(1, 0), (12, 0), (13, 3), (40, 10)] {
+        let mut worker = worker();
+        let mut producer = Producer::of(&worker);
+        (0..=left).for_each(|n| producer.schedule_at(1000 + 10 * n, 1));
+        worker.take_in(0);
+        assert_eq!(run_next(&mut worker, 1000), 1);
+        worker.file_near();
+        assert_eq!(producer.queued(), queued, "of {left}");
+    }
 }
 
 /// What one thread scheduled for one tick runs in this order, wherever the timeouts lie: some are filed, some

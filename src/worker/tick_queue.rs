@@ -142,3 +142,6 @@ impl Items {
         }
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

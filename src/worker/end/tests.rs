@@ -1,5 +1,6 @@
 use super::*;
 use std::sync::mpsc;
+use std::task::Wake;
 use std::time::Duration;
 
 /// To take out millions of timeouts takes a second. Only a stop waits for it, up to its limit.
@@ -34,4 +35,39 @@ fn rule_09_only_a_stop_waits_while_the_slots_are_emptied() {
         assert_eq!(emptier.join().unwrap(), [1, 2], "the last handle was dropped meanwhile");
         assert_eq!(stop.join().unwrap(), Some(Vec::new()));
     });
+}
+
+struct Nobody;
+
+impl Wake for Nobody {
+    fn wake(self: Arc<Self>) {}
+}
+
+/// Two futures wait for the same end, and each is polled again.
+#[test]
+fn rule_09_each_caller_that_polls_for_the_end_has_its_own_waker() {
+    let progress = Progress::<u32>::new();
+    let wakers = [(); 2].map(|()| Arc::new(Nobody));
+    let mut numbers = [None; 2];
+    for _ in 0..2 {
+        for (waker, number) in wakers.iter().zip(&mut numbers) {
+            assert!(progress.poll_finished(number, &waker.clone().into()).is_none());
+        }
+    }
+    let kept = || [0, 1].map(|n| Arc::strong_count(&wakers[n]) - 1);
+    assert_eq!(kept(), [1, 1]);
+    progress.stop_waiting(numbers[0].expect("it has polled"));
+    assert_eq!(kept(), [0, 1]);
+    progress.wake_waiting();
+    assert_eq!(kept(), [0, 0]);
+}
+
+#[test]
+fn a_worker_without_a_run_is_busy_with_nothing() {
+    static TYPE: u8 = 1;
+    let running = Running::new();
+    running.begin(&TYPE, 10);
+    assert_eq!(running.get(), Some((&TYPE, 10)));
+    running.end();
+    assert_eq!(running.get(), None);
 }
