@@ -1,15 +1,16 @@
 //! The timer of the whole process, for libraries whose users pass them none.
 //!
-//! It starts on its first use, unless the program installs one before. It is set once, and never dropped. A lock
-//! guards only its start, so that two threads do not start two.
+//! It starts on its first use, unless the program installs one before. It is set once, and never dropped. No lock
+//! guards its start, because a logger that is called there may use it too, and a fork on another thread would leave
+//! the child a lock that nobody releases. So of two threads that use it first, each may start a timer. One of the two is
+//! set, and the other is dropped.
 
 use super::error::BuildError;
 use super::handle::HashedWheelTimer;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 static GLOBAL: OnceLock<HashedWheelTimer> = OnceLock::new();
-static STARTING: Mutex<()> = Mutex::new(());
 
 /// The tick of the timer that starts by itself: libraries sleep for milliseconds too.
 const TICK: Duration = Duration::from_millis(1);
@@ -65,13 +66,11 @@ pub fn try_global() -> Result<&'static HashedWheelTimer, BuildError> {
 
 #[cold]
 fn start() -> Result<&'static HashedWheelTimer, BuildError> {
-    let _alone = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(timer) = GLOBAL.get() {
-        return Ok(timer);
-    }
     let builder = HashedWheelTimer::builder().tick_duration(TICK).thread_name("wheel-global");
-    let timer = builder.build()?;
-    Ok(GLOBAL.get_or_init(|| timer))
+    match builder.build() {
+        Ok(timer) => Ok(GLOBAL.get_or_init(|| timer)),
+        Err(error) => GLOBAL.get().ok_or(error), // another thread may have started one
+    }
 }
 
 /// Makes `timer` the timer of this process. Call it in `main`, before anything uses [`global`]: to set its tick, its
@@ -97,7 +96,6 @@ fn start() -> Result<&'static HashedWheelTimer, BuildError> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn install_global(timer: HashedWheelTimer) -> Result<(), InstallError> {
-    let _alone = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
     GLOBAL.set(timer).map_err(InstallError)
 }
 
