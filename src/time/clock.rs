@@ -41,11 +41,12 @@ pub trait Clock: Send + Sync + 'static {
     /// The current instant. Called once for each timeout that is scheduled with a delay. The timer holds no lock
     /// meanwhile.
     ///
-    /// A panic on a thread that schedules reaches the caller, and the timer is unchanged. A panic
-    /// on the worker is caught and counted ([`Metrics::panicked`](crate::metrics::Metrics::panicked)). The
-    /// worker then continues with the last time that it knows, so no timeout is early. It reads the
-    /// clock again after a tick or 100 ms, whichever is shorter. Until the clock works again,
-    /// timeouts are late, and a [`catch_up`](Follower::catch_up) may return before they have run.
+    /// A panic on a thread that schedules reaches the caller, and the timer is unchanged. But one that comes as a
+    /// `StreamTimeout` (feature `stream`) yields an item is caught, so that the item is not lost; the wait for the next
+    /// item then has no limit. A panic on the worker is caught and counted
+    /// ([`Metrics::panicked`](crate::metrics::Metrics::panicked)). The worker then continues with the last time that it
+    /// knows, so no timeout is early. It reads the clock again after a tick or 100 ms, whichever is shorter. Until the
+    /// clock works again, timeouts are late, and a [`catch_up`](Follower::catch_up) may return before they have run.
     ///
     /// A panic at the end of a run, on the worker or on an executor, is caught and counted too. A fixed
     /// rate keeps its schedule, as if the run had missed none. If the next run would count from the end of this one, as

@@ -305,6 +305,53 @@ fn rule_05_a_reset_whose_clock_panics_wakes_the_task() {
     assert!(task.poll(&mut sleep).is_ready());
 }
 
+/// The clock panics at the item.
+#[cfg(feature = "stream")]
+#[test]
+fn rule_05_a_stream_whose_clock_panics_loses_no_item() {
+    use crate::wakers::Alarm;
+    use futures_core::Stream;
+    use std::pin::pin;
+    use std::task::Poll;
+    use wheelwork::future::{DelayQueue, TimedStreamExt};
+    let name = "panics-stream";
+    let clock = Failing::on(name);
+    let (source, _source_clock) = crate::common::manual();
+    let timer = HashedWheelTimer::builder().clock(clock.clone()).build().unwrap();
+    let items = || {
+        let mut items = DelayQueue::new(&source);
+        (1..=2).for_each(|item| _ = items.insert(item, Duration::ZERO));
+        items.insert(3, Duration::from_secs(3600));
+        items
+    };
+    let polls = || {
+        let task = Alarm::new();
+        let mut limited = pin!(items().timeout_on(&timer, TICK));
+        clock.fail(1);
+        for item in 1..=2 {
+            let polled = limited.as_mut().poll_next(&mut task.context());
+            assert!(matches!(polled, Poll::Ready(Some(Ok(next))) if next.value == item));
+        }
+        assert!(limited.as_mut().poll_next(&mut task.context()).is_pending());
+        clock.clock.advance_in_one_jump(TICK);
+        let polled = limited.as_mut().poll_next(&mut task.context());
+        assert!(matches!(polled, Poll::Ready(Some(Err(_)))), "the second item had a limit again");
+
+        let mut chunks = pin!(items().chunks_timeout_on(&timer, 2, TICK));
+        clock.fail(1);
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let _ = chunks.as_mut().poll_next(&mut task.context());
+        }));
+        assert!(panicked.is_err(), "it is the caller's");
+        let Poll::Ready(Some(chunk)) = chunks.as_mut().poll_next(&mut task.context()) else {
+            panic!("the chunk is full")
+        };
+        assert_eq!(chunk.iter().map(|item| item.value).collect::<Vec<_>>(), [1, 2]);
+    };
+    let builder = std::thread::Builder::new().name(name.to_owned());
+    std::thread::scope(|scope| builder.spawn_scoped(scope, polls).unwrap().join().unwrap());
+}
+
 /// The panic becomes the task's. Its timeout ends and releases its permit.
 #[test]
 fn rule_05_a_panic_of_the_clock_within_a_task_ends_its_timeout() {

@@ -18,6 +18,7 @@
 //! | clock: `now`, at the end of a run | worker, executor | caught, counted; the timeout goes on | `clocks.rs` |
 //! | clock: `now`, by a task | worker, executor | the task's | `clocks.rs` |
 //! | clock: `now`, after a reset of a future | a caller | caught; its task is woken | `clocks.rs` |
+//! | clock: `now`, as a stream with a limit yields an item | a caller | caught; the next item has no limit | `clocks.rs` |
 //! | clock: `now` | a caller | the caller's, before anything is changed | `clocks.rs`, `idle.rs` |
 //! | clock: `now` | an idle check | caught, counted; the check comes again | `idle.rs` |
 //! | clock: `attach` | whoever builds | the caller's; no follower waits | `clocks.rs` |

@@ -60,10 +60,10 @@ impl<S: Stream> Stream for ChunksTimeout<S> {
         while this.items.len() < *this.most && (this.items.is_empty() || !this.sleep.is_elapsed()) {
             match this.stream.as_mut().poll_next(cx) {
                 Poll::Ready(Some(item)) => {
-                    if this.items.is_empty() {
-                        this.sleep.reset_after(*this.limit);
-                    }
                     this.items.push(item);
+                    if this.items.len() == 1 {
+                        this.sleep.reset_after(*this.limit); // last, because the clock may panic
+                    }
                 }
                 Poll::Ready(None) => break,
                 Poll::Pending if this.items.is_empty() => return Poll::Pending,

@@ -1,6 +1,7 @@
 //! An error if the next item does not come in time.
 
 use super::fused::Fused;
+use crate::base::catch_panic::panics;
 use crate::future::{Sleep, TimeoutError};
 use futures_core::Stream;
 use pin_project_lite::pin_project;
@@ -43,7 +44,7 @@ pin_project! {
         pub(super) stream: Fused<S>,
         pub(super) sleep: Sleep,
         pub(super) limit: Duration,
-        // Whether an error was yielded since the last item.
+        // Whether an error was yielded since the last item, or the clock panicked at that item.
         pub(super) reported: bool,
         // Whether more errors follow.
         pub(super) repeats: bool,
@@ -64,8 +65,8 @@ impl<S: Stream> Stream for StreamTimeout<S> {
         let this = self.project();
         if let Poll::Ready(item) = this.stream.poll_next(cx) {
             if item.is_some() && !this.sleep.was_stopped() {
-                this.sleep.reset_after(*this.limit);
-                *this.reported = false;
+                // If the clock panics, the item is not lost, and the wait for the next one has no limit.
+                *this.reported = panics(|| this.sleep.reset_after(*this.limit));
             }
             return Poll::Ready(item.map(Ok));
         }
