@@ -179,6 +179,8 @@ impl Scale {
         if self == Self::ONE || nanos == u64::MAX {
             return nanos; // exact
         }
+        // The product is rounded to an f64 first. The exact one would be too long by a nanosecond, and so by a tick, if
+        // the factor is 0.1, which as an f64 is more than a tenth. Beyond 104 days, the error is a few nanoseconds.
         (nanos as f64 * self.0).ceil() as u64 // saturates
     }
 }
