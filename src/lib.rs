@@ -62,7 +62,7 @@
 //! length](timer::Builder::tick_duration). So a timeout is up to a tick late, and a task that blocks delays all others.
 //! Let tasks only send, wake or close, or give the timer an [`Executor`](executor::Executor).
 //!
-//! The [guide] has a chapter for each task, from [request deadlines](guide::request_deadlines) to [porting from
+//! The [guide] has a chapter for each use, from [request deadlines](guide::request_deadlines) to [porting from
 //! Netty](guide::from_netty) and [tokio](guide::from_tokio).
 //!
 //! # Modules and types

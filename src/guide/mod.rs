@@ -1,4 +1,4 @@
-//! The guide: a chapter for each task, in reading order. Most end with a whole small program.
+//! The guide: a chapter for each use, in reading order. Most end with a whole small program.
 //!
 //! | to do this | read |
 //! |---|---|
@@ -38,7 +38,8 @@
 //! - [find out why timeouts are late](watching#if-timeouts-are-late)
 //! - [end a server, its jobs and the timer](shutdown#with-a-server-and-jobs)
 //!
-//! The [crate's page](crate) lists the guarantees and the limits. The chapters contain nothing to import.
+//! The [crate's page](crate) lists the guarantees and the limits. The chapters are modules of text alone: there is
+//! nothing to import.
 
 /// Makes a module of each chapter, whose page ends with links to the chapters beside it. The text is in the file of the
 /// chapter's name, in this folder or in the one that is named. Attributes of a chapter come after its text.
