@@ -36,7 +36,7 @@ pub struct IdleEvent {
     /// Whether this is the first report of this kind since the last activity of this kind that was recorded. False
     /// after an [`Answer::Progressed`] that ended this silence, even if that answered a report of another kind.
     pub first: bool,
-    /// How long this silence has lasted.
+    /// How long this silence has lasted. For [`IdleKind::Age`], how old the connection is.
     pub silent_for: Duration,
 }
 
