@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::fmt::Debug;
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
@@ -59,6 +59,8 @@ fn a_map_finds_what_belongs_to_a_timeout() {
         (0..200).map(|_| timer.new_timeout(|| (), ms(60_000)).unwrap()).collect();
     let mut names: HashMap<Timeout, usize> = timeouts.iter().cloned().zip(0..).collect();
     assert_eq!(names.len(), 200);
+    let hashes = timeouts.iter().map(|timeout| names.hasher().hash_one(timeout));
+    assert_eq!(hashes.collect::<HashSet<_>>().len(), 200, "a search is not one through all");
     for (number, timeout) in timeouts.iter().enumerate() {
         if number % 2 == 0 {
             assert!(timeout.cancel());

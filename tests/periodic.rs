@@ -410,6 +410,26 @@ fn rule_05_a_burst_of_slow_runs_yields_to_a_timeout_that_becomes_due() {
     assert_eq!(ran.take()[..3], ["series", "series", "other"]);
 }
 
+/// The worker files it at once, and need not look at its chunk.
+#[test]
+fn a_series_that_is_on_time_is_in_the_wheel_again_after_its_run() {
+    let (timer, clock) = manual();
+    timer.new_periodic(|| (), Period::fixed_rate(TICK)).unwrap();
+    clock.advance_in_one_jump(TICK);
+    assert_eq!((timer.metrics().expired, timer.queue_depth()), (1, 0));
+}
+
+/// A deadline has steps of 8 ns. One that is less than that after the series' own is rounded.
+#[test]
+fn a_series_counts_from_a_deadline_that_was_moved_by_one_step() {
+    let (timer, clock) = manual();
+    let series = timer.new_periodic(|| (), Period::fixed_rate(TICK)).unwrap();
+    let moved = series.deadline().unwrap() + Duration::from_nanos(8);
+    series.reschedule_at(moved).unwrap();
+    clock.advance_in_one_jump(2 * TICK);
+    assert_eq!((timer.metrics().expired, series.deadline()), (1, Some(moved + TICK)));
+}
+
 /// The executor has the job, but has not run it yet.
 #[test]
 fn rule_01_a_cancel_that_returned_true_withdraws_a_waiting_job() {

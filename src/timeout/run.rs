@@ -215,3 +215,6 @@ impl fmt::Debug for Run<'_> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

@@ -126,6 +126,20 @@ fn rule_01_a_timeout_that_has_run_is_not_refused() {
     assert_eq!(metrics.pending, 0);
 }
 
+#[test]
+fn rule_04_internal_timeouts_share_one_owner_until_the_end() {
+    let shared = shared();
+    let internals = Internals::default();
+    let chunks = [(); 3].map(|()| {
+        let internal = internals.schedule(&Link::to(&shared), || (), DUE, Admit::Once);
+        let internal = internal.map_err(|error| error.reason()).expect("the task is admitted");
+        internal.0.pin().chunk().id
+    });
+    assert_eq!(chunks, [chunks[0]; 3]);
+    internals.end();
+    assert!(internals.0.lock().is_none());
+}
+
 /// A thread that alternates between timers has one owner in each of them.
 #[test]
 fn a_thread_has_an_owner_in_each_of_its_timers() {

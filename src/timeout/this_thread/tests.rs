@@ -10,6 +10,14 @@ fn enter(shared: &SharedRef) {
 }
 
 #[test]
+fn a_count_includes_what_was_just_counted() {
+    let shared = shared();
+    enter(&shared);
+    let counts = [(); 3].map(|()| count(&Link::to(&shared), |tally| &tally.died));
+    assert_eq!(counts, [1, 2, 3]);
+}
+
+#[test]
 fn rule_04_a_thread_drops_its_owner_in_a_timer_that_has_ended() {
     let first = shared();
     enter(&first);
