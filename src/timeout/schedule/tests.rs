@@ -1,9 +1,10 @@
 use super::*;
 use crate::base::sync::Arc;
 use crate::intake::{Claim, DEAD_PER_CHECK, Emptied, Phase, SLOTS};
-use crate::timeout::Task;
 use crate::timeout::payload::{Shared, SharedRef};
+use crate::timeout::{Next, Run, Task};
 use std::collections::HashSet;
+use std::sync::mpsc;
 
 const DUE: u64 = 1 << 40;
 
@@ -100,6 +101,36 @@ fn rule_01_a_returned_task_in_a_closed_timer_is_taken_back() {
     assert_eq!(refused.reason(), RefusalReason::Stopped);
     let task = refused.into_task();
     assert!(task.downcast::<fn()>().is_ok());
+}
+
+/// A task of a user's type may contain one that a stop has returned, and pass calls on to it.
+#[test]
+fn a_task_within_another_is_told_of_a_cancel() {
+    struct Told(mpsc::Sender<()>);
+    impl TimerTask for Told {
+        fn run(self, _run: &Run<'_>) -> Next<Self> {
+            Next::done()
+        }
+
+        fn cancelled(self, _timeout: &Timeout) {
+            self.0.send(()).unwrap();
+        }
+    }
+    struct Outer(Task);
+    impl TimerTask for Outer {
+        fn run(self, _run: &Run<'_>) -> Next<Self> {
+            Next::done()
+        }
+
+        fn cancelled(self, timeout: &Timeout) {
+            self.0.cancelled(timeout);
+        }
+    }
+    let (sender, told) = mpsc::channel();
+    let task = Outer(Task(Erased::new(Told(sender))));
+    let timeout = schedule(&Link::to(&shared()), task, DUE, Admit::Once);
+    assert!(timeout.map_err(|error| error.reason()).expect("it is admitted").cancel());
+    assert_eq!(told.try_recv(), Ok(()));
 }
 
 /// The timeout runs and goes on before the timer is closed, and its thread notices only the close.
