@@ -4,7 +4,7 @@ use super::drive::Drive;
 use super::handle::Server;
 use super::room::{Backoff, is_of_one_connection, is_shortage, make_room, wait_for_room};
 use super::shared::Shared;
-use crate::conn::{Conn, Desk, Flags, LimitsFor, Member, OnCut, Settings, Turn};
+use crate::conn::{Conn, Desk, Flags, LimitsFor, Member, OnCut, Settings};
 use crate::cut::Cut;
 use crate::limit::Limit;
 use crate::limits::{Limits, RequestLimits};
@@ -15,16 +15,20 @@ use crate::time::{Clock, after};
 use http::Request;
 use hyper::server::conn::{http1, http2};
 use std::fmt;
-use std::future::poll_fn;
 use std::hash::RandomState;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::task::yield_now;
 use wheelwork::{BuildError, HashedWheelTimer};
 
 /// HTTP/2's window of a connection: that of four streams, by hyper's default. So a stream whose service does not read
 /// leaves the others room.
 const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
+
+/// How often a shutdown looks at the listener. The runtime lets a task accept 128 connections at a time, and Linux lets
+/// 4,096 wait by default (`somaxconn`). The last looks are for those that the runtime has not reported yet.
+const LAST_LOOKS: usize = 4096 / 128 + 3;
 
 /// Serves HTTP/1 and HTTP/2 on the connections of `listener`, within `limits`.
 ///
@@ -248,10 +252,9 @@ where
                     () = requested(&shared.desk) => {}
                 }
                 // Connections that wait to be accepted may have sent a request.
-                let mut turn = Turn::default();
                 tokio::select! {
                     () = &mut accepts => {}
-                    () = poll_fn(|cx| turn.poll(cx)) => {}
+                    () = async { for _ in 0..LAST_LOOKS { yield_now().await } } => {}
                 }
             }
             Ok(shut_down(&shared).await)

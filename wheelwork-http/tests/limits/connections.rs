@@ -179,6 +179,32 @@ fn without_a_free_descriptor_the_idlest_connection_makes_room_and_accepts_wait()
     });
 }
 
+/// As many wait as Linux lets wait. The server is polled for the first time after the signal.
+#[test]
+fn a_shutdown_accepts_all_that_wait() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let timer = HashedWheelTimer::builder().clock(ManualClock::new()).build().unwrap();
+        let (accepts, receiver) = unbounded_channel();
+        let mut clients = Vec::new();
+        for _ in 0..4096 {
+            let (mut client, accepted) = duplex(1024);
+            client.write_all(GET.as_bytes()).await.unwrap();
+            accepts.send(Ok(accepted)).unwrap();
+            clients.push(client);
+        }
+        let service = Hyper(service_fn(|request: http::Request<RequestBody>| app(request)));
+        let serving = serve(Accepts(receiver), service, limits()).timer(&timer);
+        serving.server().shutdown();
+        assert_eq!(serving.await.unwrap().cut, []);
+        for mut client in clients {
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).await.unwrap();
+            assert!(answer.ends_with("hello"), "{answer}");
+        }
+    });
+}
+
 /// No connection can be accepted.
 struct Fails(Arc<AtomicU32>);
 
