@@ -53,6 +53,9 @@ impl Flags {
     /// HTTP/1: a body was dropped before its end, and nothing has come since.
     pub(crate) const UNREAD: u16 = 1 << 12;
 
+    /// The socket is being shut down: nothing more is written, so a flush is no progress.
+    pub(super) const ENDS: u16 = 1 << 14;
+
     /// What the task of the connection must attend to.
     pub(crate) const NEWS: u16 = Self::DUE | Self::LOST | Self::SHUTDOWN | Self::ROOM;
 }

@@ -83,9 +83,12 @@ impl<S> Limited<S> {
 }
 
 impl<S: Socket> Limited<S> {
-    /// A read or a write would wait.
+    /// A read or a write would wait. TLS has a buffer of its own, so a flush or a shutdown may write, too.
     #[inline]
     fn waits<T>(self: Pin<&mut Self>, half: Half, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if matches!(half, Half::Writer) && !self.member.conn.has(Flags::TUNNEL) {
+            self.member.conn.write_blocked(self.stream.untaken());
+        }
         if self.member.conn.has(Flags::ABORT | Flags::TUNNEL | Flags::DUE) {
             return self.waits_in_vain(half, cx);
         }
@@ -179,17 +182,12 @@ impl<S: Socket> Limited<S> {
 
     /// Notes the result of a write.
     #[inline]
-    fn wrote(conn: &Arc<Conn>, stream: &S, written: &Poll<io::Result<usize>>) {
-        match written {
-            Poll::Ready(Ok(bytes)) if *bytes > 0 => {
-                if conn.has(Flags::TUNNEL) {
-                    conn.touch();
-                } else if conn.writing() != Writing::Free {
-                    conn.write_progressed(*bytes);
-                }
-            }
-            Poll::Pending if !conn.has(Flags::TUNNEL) => conn.write_blocked(stream.untaken()),
-            _ => {}
+    fn wrote(conn: &Arc<Conn>, written: &Poll<io::Result<usize>>) {
+        let &Poll::Ready(Ok(bytes @ 1..)) = written else { return };
+        if conn.has(Flags::TUNNEL) {
+            conn.touch();
+        } else if conn.writing() != Writing::Free {
+            conn.write_progressed(bytes);
         }
     }
 }
@@ -360,7 +358,7 @@ impl<S: Socket> AsyncWrite for Limited<S> {
     ) -> Poll<io::Result<usize>> {
         let mut this = self.as_mut().project();
         let polled = this.stream.as_mut().poll_write(cx, bytes);
-        Self::wrote(&this.member.conn, &*this.stream, &polled);
+        Self::wrote(&this.member.conn, &polled);
         Self::follow(this.extra, &this.member.conn, &[IoSlice::new(bytes)], &polled);
         if polled.is_pending() { self.waits(Half::Writer, cx) } else { polled }
     }
@@ -372,7 +370,7 @@ impl<S: Socket> AsyncWrite for Limited<S> {
     ) -> Poll<io::Result<usize>> {
         let mut this = self.as_mut().project();
         let polled = this.stream.as_mut().poll_write_vectored(cx, slices);
-        Self::wrote(&this.member.conn, &*this.stream, &polled);
+        Self::wrote(&this.member.conn, &polled);
         Self::follow(this.extra, &this.member.conn, slices, &polled);
         if polled.is_pending() { self.waits(Half::Writer, cx) } else { polled }
     }
@@ -383,20 +381,17 @@ impl<S: Socket> AsyncWrite for Limited<S> {
 
     /// hyper and h2 flush when they have written everything.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut this = self.as_mut().project();
-        let polled = this.stream.as_mut().poll_flush(cx);
+        let this = self.as_mut().project();
+        let polled = this.stream.poll_flush(cx);
         let conn = &this.member.conn;
-        if polled.is_ready() {
-            if conn.writing() != Writing::Free {
-                conn.write_flushed();
-            }
-        } else if !conn.has(Flags::TUNNEL) {
-            conn.write_blocked(this.stream.untaken()); // TLS has a buffer of its own
+        if polled.is_ready() && conn.writing() != Writing::Free && !conn.has(Flags::ENDS) {
+            conn.write_flushed();
         }
         if polled.is_pending() { self.waits(Half::Writer, cx) } else { polled }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.member.conn.set(Flags::ENDS);
         let polled = self.as_mut().project().stream.poll_shutdown(cx);
         if polled.is_pending() { self.waits(Half::Writer, cx) } else { polled }
     }

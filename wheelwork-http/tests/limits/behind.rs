@@ -9,7 +9,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
@@ -26,6 +26,8 @@ struct Faults {
     drips: Arc<AtomicBool>,
     /// If not 0: each read brings so many bytes at most, and the next one must wait for a moment.
     piece: Arc<AtomicUsize>,
+    /// If not 0: the client has not taken so many bytes, and a shutdown waits for them, as that of TLS does.
+    untaken: Arc<AtomicU64>,
 }
 
 struct Behind {
@@ -50,6 +52,10 @@ impl Listener for Accepts {
 }
 
 impl Socket for Behind {
+    fn untaken(&self) -> Option<u64> {
+        Some(self.faults.untaken.load(Ordering::Relaxed)).filter(|&bytes| bytes > 0)
+    }
+
     fn has_unread(&self) -> bool {
         self.stream.has_unread()
     }
@@ -100,6 +106,9 @@ impl AsyncWrite for Behind {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.untaken().is_some() {
+            return Poll::Pending;
+        }
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
@@ -187,5 +196,30 @@ fn the_rest_of_a_body_that_nobody_reads_is_no_header() {
         clock.advance_in_one_jump(11 * SECOND);
         settle().await;
         assert_eq!(server.cuts(Limit::Header), 1, "the next header has its limit");
+    });
+}
+
+/// While the client takes what was written, the end of TLS may wait. Nothing else is idle for so long.
+#[test]
+fn a_shutdown_that_waits_has_the_limits_of_a_write() {
+    const LAST: &str = "GET / HTTP/1.1\r\nhost: server\r\nconnection: close\r\n\r\n";
+    world_of_faults(limits(), async |clock, faults, address, server| {
+        let mut client = Client { stream: TcpStream::connect(address).await.unwrap() };
+        faults.untaken.store(10_000, Ordering::Relaxed);
+        client.send(LAST).await;
+        assert!(client.text().ends_with("hello"));
+        for _ in 0..5 {
+            clock.advance_in_one_jump(28 * SECOND);
+            faults.untaken.fetch_sub(1000, Ordering::Relaxed);
+            settle().await;
+            assert_eq!(server.connections(), 1);
+        }
+        for _ in 0..2 {
+            clock.advance_in_one_jump(29 * SECOND); // it has stopped
+            settle().await;
+        }
+        assert!(client.is_closed().await);
+        assert_eq!(server.cuts(Limit::Response), 1);
+        assert_eq!(Limit::EVERY.map(|limit| server.cuts(limit)).iter().sum::<u64>(), 1);
     });
 }
