@@ -81,8 +81,10 @@ impl Conn {
         self.tunnels.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A tunnel within HTTP/2 has ended. Its ticket is dropped afterwards.
+    /// A tunnel within HTTP/2 has ended, at least in the direction to the client: hyper tells nothing of the other one.
+    /// Its ticket is dropped afterwards.
     pub(crate) fn end_inner_tunnel(&self) {
+        self.set(Flags::HALF_TUNNEL);
         self.tunnels.fetch_sub(1, Ordering::Relaxed);
     }
 

@@ -9,7 +9,7 @@
 //! | any other byte then | a header | the header's limit; not idle |
 //! | HTTP/2: the header block of a new stream | a header | the header's limit; not idle |
 //! | any other frame but DATA | nothing, but it must end | the header's limit |
-//! | DATA | a body, if its stream has one | the body's limits; not silent, if all requests are tunnels |
+//! | DATA | a body, if its stream has one | the body's limits; not silent, if all requests are tunnels, or if there is none any more and a tunnel was |
 //! | after an upgrade | a tunnel's | not silent |
 
 use super::allowance::{Allowance, Flood, REQUEST};
@@ -77,7 +77,8 @@ impl Conn {
             }
         }
         let in_flight = self.in_flight.load(Ordering::Relaxed);
-        if frames.data > 0 && in_flight > 0 && in_flight == self.tunnels.load(Ordering::Relaxed) {
+        let has_tunnel = in_flight > 0 || self.has(Flags::HALF_TUNNEL);
+        if frames.data > 0 && has_tunnel && in_flight == self.tunnels.load(Ordering::Relaxed) {
             self.touch();
         }
         match open {

@@ -52,7 +52,8 @@ impl Flags {
     pub(super) const TOLD: u16 = 1 << 11;
     /// HTTP/1: a body was dropped before its end, and nothing has come since.
     pub(crate) const UNREAD: u16 = 1 << 12;
-
+    /// HTTP/2: a tunnel has ended in the direction to the client, which may still send.
+    pub(super) const HALF_TUNNEL: u16 = 1 << 13;
     /// The socket is being shut down: nothing more is written, so a flush is no progress.
     pub(super) const ENDS: u16 = 1 << 14;
 

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use wheelwork_http::{BodyError, Limits, OwnLimits, Peer, RequestBody};
 
 thread_local! {
-    /// The bytes that were taken from `/endless`.
+    /// The bytes that were taken from `/endless`, and by `half:1`.
     pub(crate) static TAKEN: Cell<usize> = const { Cell::new(0) };
     /// What `/accept` has read.
     pub(crate) static ACCEPTED: Cell<Option<Collected<Bytes>>> = const { Cell::new(None) };
@@ -31,10 +31,14 @@ pub(crate) type Answer = Response<BoxBody<Bytes, Infallible>>;
 
 pub(crate) async fn app(request: Request<RequestBody>) -> Result<Answer, BodyError> {
     if request.method() == http::Method::CONNECT {
-        let is_endless = *request.uri() == "endless:1";
+        let authority = request.uri().to_string();
         tokio::spawn(async move {
             let io = TokioIo::new(hyper::upgrade::on(request).await.unwrap());
-            if is_endless { write_on(io).await } else { echo(io).await }
+            match &*authority {
+                "endless:1" => write_on(io).await,
+                "half:1" => read_on(io).await,
+                _ => echo(io).await,
+            }
         });
         return Ok(full(""));
     }
@@ -160,6 +164,14 @@ async fn echo(mut io: TokioIo<Upgraded>) {
 
 async fn write_on(mut io: TokioIo<Upgraded>) {
     while io.write_all(b".").await.is_ok() {}
+}
+
+/// Ends its own direction, and counts what still comes.
+async fn read_on(mut io: TokioIo<Upgraded>) {
+    io.shutdown().await.unwrap();
+    while let Ok(read @ 1..) = io.read(&mut [0; 1024]).await {
+        TAKEN.set(TAKEN.get() + read);
+    }
 }
 
 /// A body that goes on as long as somebody reads it.

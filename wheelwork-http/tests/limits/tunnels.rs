@@ -1,6 +1,6 @@
 //! Upgrades and CONNECT.
 
-use crate::app::READS;
+use crate::app::{READS, TAKEN};
 use crate::frames::{
     self, DATA, END_HEADERS, GOAWAY, HEADERS, PING, RST_STREAM, block, frame, get, kinds,
     window_update,
@@ -100,6 +100,23 @@ fn a_connection_of_silent_tunnels_is_closed_by_goaway() {
         assert!(client.is_closed().await);
         assert_eq!(world.server.connections(), 0);
         assert_eq!(world.timer.pending_timeouts(), 0);
+    });
+}
+
+/// The service has ended its direction, as a proxy does if the other end has nothing more to send.
+#[test]
+fn a_tunnel_that_only_the_client_still_uses_is_not_idle() {
+    world(limits(), async |world| {
+        let mut client = world.connect_http2().await;
+        let half = [&[0x02, 7][..], b"CONNECT", &[0x01, 6], b"half:1"].concat();
+        client.send(frame(HEADERS, END_HEADERS, 1, &half)).await;
+        for _ in 0..5 {
+            world.pass(40 * SECOND - TICK).await;
+            client.send(frames::data(1, 1)).await;
+        }
+        assert_eq!((world.cuts(), TAKEN.get()), (Vec::new(), 5));
+        world.pass(40 * SECOND).await;
+        assert_eq!(world.cuts(), [(Limit::Idle, Effect::SoftClose)]);
     });
 }
 
