@@ -257,6 +257,10 @@ impl Limits {
 
     /// The age at which a connection is closed softly, and how long its requests may go on then. With no
     /// grace, they go on until they end. Tunnels have no age.
+    ///
+    /// On HTTP/2, the soft close is a GOAWAY with a ping, and once the client has answered the ping, another GOAWAY that
+    /// ends new requests. Until then a client may begin some (RFC 9113 section 6.8). So one that answers no such ping
+    /// can use its connection as long as it likes, unless there is a grace.
     #[must_use]
     pub fn age(
         self,
