@@ -3,14 +3,14 @@
 use crate::job::Progress;
 use crate::lock::lock;
 use crate::store::Claim;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use tokio::sync::Notify;
 
 /// The last report of each run that the store does not have yet.
 #[derive(Default)]
 pub(crate) struct Reports {
-    last: Mutex<HashMap<Claim, Progress>>,
+    last: Mutex<BTreeMap<Claim, Progress>>,
     pub(crate) more: Notify,
 }
 
@@ -20,12 +20,13 @@ impl Reports {
         self.more.notify_one();
     }
 
-    /// The store has not taken it. A later report counts more.
-    pub(crate) fn put_back(&self, reports: Vec<(Claim, Progress)>) {
+    /// The store has not taken them. A later report counts more.
+    pub(crate) fn put_back(&self, reports: &[(Claim, Progress)]) {
         let mut last = lock(&self.last);
         for (claim, progress) in reports {
-            last.entry(claim).or_insert(progress);
+            last.entry(*claim).or_insert_with(|| progress.clone());
         }
+        self.more.notify_one();
     }
 
     /// The run has ended.
@@ -33,14 +34,9 @@ impl Reports {
         lock(&self.last).remove(&claim);
     }
 
-    /// Takes at most `most`, in the order of ids.
-    pub(crate) fn take(&self, most: usize) -> Vec<(Claim, Progress)> {
-        let mut last = lock(&self.last);
-        let claims: Vec<_> = last.keys().copied().take(most).collect();
-        let mut taken: Vec<_> =
-            claims.into_iter().filter_map(|claim| last.remove_entry(&claim)).collect();
-        taken.sort_unstable_by_key(|(claim, _)| *claim);
-        taken
+    /// Takes all of them, in the order of ids. So a run that reports again keeps no other one waiting.
+    pub(crate) fn take(&self) -> Vec<(Claim, Progress)> {
+        std::mem::take(&mut *lock(&self.last)).into_iter().collect()
     }
 }
 
@@ -56,13 +52,13 @@ mod tests {
         let progress = |n| Progress::new(n, 9, "\0text");
         (1..=3).for_each(|n| reports.add(claim(1), progress(n)));
         reports.add(claim(2), progress(7));
-        let taken = reports.take(10);
+        let taken = reports.take();
         assert_eq!(taken, [(claim(1), progress(3)), (claim(2), progress(7))]);
         assert_eq!(taken[0].1.text, "text");
         reports.add(claim(1), progress(4));
-        reports.put_back(taken);
+        reports.put_back(&taken);
         reports.forget(claim(2));
-        assert_eq!(reports.take(10), [(claim(1), progress(4))]);
+        assert_eq!(reports.take(), [(claim(1), progress(4))]);
         assert_eq!(Progress::new(u64::MAX, 0, &"x".repeat(999)).text.len(), 200);
     }
 }

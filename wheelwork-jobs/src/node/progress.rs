@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The most reports in one call, which compares each with each.
 const BATCH: usize = 100;
 
-/// Between two calls, if the first has told all.
+/// Between the last report of some runs and the next one.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Tells for ever.
@@ -18,25 +18,21 @@ pub(super) async fn run<S: Store>(node: Arc<Node<S>>) {
     let mut backoff = Backoff::default();
     loop {
         node.reports.more.notified().await;
-        loop {
-            let reports = node.reports.take(BATCH);
-            if reports.is_empty() {
-                break;
-            }
+        for reports in node.reports.take().chunks(BATCH) {
             let begun = host::now();
-            let pause = match node.store.report(&reports).await {
+            let pause = match node.store.report(reports).await {
                 Ok(()) => {
                     backoff = Backoff::default();
-                    // Half of the time is for others.
-                    if reports.len() < BATCH { PAUSE } else { host::elapsed(begun) }
+                    host::elapsed(begun) // half of the time is for others
                 }
                 Err(error) => {
                     node.note_error(&error);
                     node.reports.put_back(reports);
-                    backoff.next().max(PAUSE)
+                    backoff.next()
                 }
             };
             host::sleep(pause).await;
         }
+        host::sleep(PAUSE).await;
     }
 }

@@ -5,10 +5,11 @@ use crate::on_every_store;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
-use wheelwork_jobs::{Job, JobId, Jobs, NewJob, Postgres, Progress};
+use wheelwork_jobs::{CancellationToken, Job, JobId, Jobs, Kind, NewJob, Postgres, Progress};
 
 on_every_store! {
     the_last_report_is_seen_while_the_job_runs
+    runs_that_report_all_the_time_keep_no_other_one_waiting
 }
 
 async fn seen<S: Shared>(jobs: &Jobs<S>, id: JobId, done: u64) -> Progress {
@@ -52,6 +53,30 @@ async fn the_last_report_is_seen_while_the_job_runs(store: impl Shared) {
     assert_eq!(jobs.get(id).await.unwrap().unwrap().progress, None);
     jobs.cancel(id).await.unwrap();
     jobs.stop(Duration::ZERO).await.unwrap();
+}
+
+/// There are more of them than go in one call, and each reports again before the next call.
+async fn runs_that_report_all_the_time_keep_no_other_one_waiting<S: Shared>(store: S) {
+    let enough = CancellationToken::new();
+    let ends = enough.clone();
+    let handle = move |job: Job<(), S>| {
+        let ends = ends.clone();
+        async move {
+            while !ends.is_cancelled() {
+                job.set_progress(1, 2, "busy");
+                tokio::task::yield_now().await;
+            }
+            Ok::<_, String>(())
+        }
+    };
+    let builder = Jobs::builder(store).handle(Kind::new("busy").concurrency(150), handle);
+    let jobs = builder.open().await.unwrap();
+    let new = |_| NewJob::new("busy", &()).unwrap();
+    for id in jobs.schedule_all((0..150).map(new)).await {
+        seen(&jobs, id.unwrap(), 1).await;
+    }
+    enough.cancel();
+    jobs.stop(Duration::from_secs(60)).await.unwrap();
 }
 
 /// A row is locked that one report is about.
