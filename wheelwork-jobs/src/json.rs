@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 use serde::ser::{self, Serializer};
+use serde_json::Value;
 
 /// A value cannot be stored as JSON.
 #[derive(Debug, thiserror::Error)]
@@ -18,11 +19,10 @@ pub enum JsonError {
         value: f64,
     },
     /// It could not be read again.
-    #[error("it has {levels} arrays and objects within each other: expected at most {max}", max = MOST_LEVELS)]
-    Deep {
-        /// So many.
-        levels: usize,
-    },
+    #[error(
+        "it could not be read again: {0}; expected at most {MOST_LEVELS} arrays and objects within each other"
+    )]
+    Unreadable(serde_json::Error),
 }
 
 /// So many levels of arrays and objects are read.
@@ -32,34 +32,12 @@ const MOST_LEVELS: usize = 127;
 pub(crate) fn write(value: &impl Serialize) -> Result<String, JsonError> {
     let json = serde_json::to_string(value)?;
     if json.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count() > MOST_LEVELS {
-        let levels = levels(&json);
-        if levels > MOST_LEVELS {
-            return Err(JsonError::Deep { levels });
-        }
+        serde_json::from_str::<Value>(&json).map_err(JsonError::Unreadable)?;
     }
     if json.contains("null") {
         value.serialize(Finite)?; // or it is a number that is not finite
     }
     Ok(json)
-}
-
-fn levels(json: &str) -> usize {
-    let (mut levels, mut most, mut in_string, mut escaped) = (0_usize, 0, false, false);
-    for byte in json.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = true,
-            b'"' => in_string = !in_string,
-            _ if in_string => {}
-            b'[' | b'{' => {
-                levels += 1;
-                most = most.max(levels);
-            }
-            b']' | b'}' => levels = levels.saturating_sub(1),
-            _ => {}
-        }
-    }
-    most
 }
 
 /// Fails at the first number that is not finite, and writes nothing.
@@ -188,7 +166,6 @@ parts! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::Value;
     use serde_json::value::RawValue;
     use std::collections::BTreeMap;
 
@@ -209,10 +186,9 @@ mod tests {
         let raw = RawValue::from_string(nested(127).to_string()).unwrap();
         assert!(write(&raw).is_ok());
         for levels in [128, 129, 1_000] {
-            let error = write(&nested(levels)).unwrap_err();
-            assert!(matches!(error, JsonError::Deep { levels: found } if found == levels));
+            assert!(matches!(write(&nested(levels)), Err(JsonError::Unreadable(_))), "{levels}");
         }
-        assert!(matches!(write(&[raw]).unwrap_err(), JsonError::Deep { levels: 128 }));
+        assert!(matches!(write(&[raw]), Err(JsonError::Unreadable(_))));
         let text = r#"[{"\"#.repeat(200);
         assert_eq!(serde_json::from_str::<String>(&write(&text).unwrap()).unwrap(), text);
     }
