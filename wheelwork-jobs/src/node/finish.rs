@@ -115,10 +115,16 @@ async fn tell<S: Store>(
         };
     }
     let room_again = node.forget(told);
+    node.settled.notify_one();
     if near || room_again {
         node.look.notify_one();
+        // A node that stops looks no more: what its runs leave is for the others.
+        if node.stopping.is_cancelled()
+            && let Err(error) = node.store.tell().await
+        {
+            node.note_error(&error);
+        }
     }
-    node.settled.notify_one();
     (again, Duration::ZERO)
 }
 

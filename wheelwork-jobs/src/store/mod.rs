@@ -81,6 +81,9 @@ pub(crate) trait Calls: Sized + Send + Sync + 'static {
     /// limited kind may have ended when the node looked for no more.
     fn leave(&self, node: NodeId) -> impl Answer<()>;
 
+    /// Tells the nodes to look for jobs.
+    fn tell(&self) -> impl Answer<()>;
+
     /// Prolongs the life of a node by `liveness` from now, and looks around. Finds each claim of the node that was
     /// revoked before the call, unless the node has acknowledged it.
     fn beat(&self, node: NodeId, liveness: Duration, kinds: &[Arc<str>]) -> impl Answer<Beat>;

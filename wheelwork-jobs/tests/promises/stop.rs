@@ -2,11 +2,12 @@
 
 use crate::common::{self, Shared, until};
 use crate::on_every_store;
+use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use tokio::sync::Semaphore;
-use wheelwork_jobs::{Job, Jobs, Kind, NewJob, ScheduleError, StopError};
+use wheelwork_jobs::{Condition, Job, Jobs, Kind, NewJob, Retry, ScheduleError, StopError};
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -91,7 +92,57 @@ async fn the_drop_of_the_last_handle_gives_the_jobs_to_others(store: impl Shared
     assert_eq!((runs.load(SeqCst), second.metrics().taken_over), (1, 0));
 }
 
+/// One run goes on, so the node does not leave. Another one ends with this error, or well, when the stop has begun.
+async fn others_take_what_a_run_leaves<S: Shared>(
+    store: S,
+    kind: impl Fn() -> Kind,
+    jobs: usize,
+    error: Option<&'static str>,
+) {
+    let gate = gate(0);
+    let pass = gate.clone();
+    let ends = move |job: Job<bool, S>| {
+        let pass = pass.clone();
+        async move {
+            if job.payload {
+                pending::<()>().await;
+            }
+            pass.acquire().await.map_err(|error| error.to_string())?.forget();
+            error.map_or(Ok(()), |error| Err(error.to_owned()))
+        }
+    };
+    let builder = || Jobs::builder(store.clone()).window(2 * HOUR).liveness(HOUR);
+    let first = builder().handle(kind(), ends).open().await.unwrap();
+    for n in 0..jobs {
+        first.schedule(NewJob::new("n", &(n == 0)).unwrap()).await.unwrap();
+    }
+    until("two run", || first.metrics().running == 2).await;
+    let fine = |_: Job<bool, S>| async { Ok::<_, String>(()) };
+    let second = builder().handle(kind(), fine).open().await.unwrap();
+    until("it hears of jobs", || second.health().listening == Some(true)).await;
+    let stopping = first.clone();
+    let stop = tokio::spawn(async move { stopping.stop(HOUR).await });
+    until("it stops", || first.health().condition == Condition::Stopped).await;
+    tokio::time::sleep(ms(300)).await; // the looks that are under way find nothing
+    assert_eq!(second.metrics().claimed, 0);
+    gate.add_permits(1);
+    until("the other has run it", || second.metrics().done == 1).await;
+    assert!(first.metrics().running == 1 && !stop.is_finished());
+}
+
+async fn a_run_that_fails_during_a_stop_is_made_again_by_others(store: impl Shared) {
+    let kind = || Kind::new("n").retry(Retry::default().first(ms(1)));
+    others_take_what_a_run_leaves(store, kind, 2, Some("again")).await;
+}
+
+async fn a_place_that_becomes_free_during_a_stop_is_taken_by_others(store: impl Shared) {
+    let kind = || Kind::new("n").total_concurrency(2);
+    others_take_what_a_run_leaves(store, kind, 3, None).await;
+}
+
 on_every_store! {
+    a_run_that_fails_during_a_stop_is_made_again_by_others
+    a_place_that_becomes_free_during_a_stop_is_taken_by_others
     a_stop_gives_the_rest_to_others_at_once_and_waits_for_what_runs
     a_stop_does_not_wait_beyond_its_limit
     the_drop_of_the_last_handle_gives_the_jobs_to_others

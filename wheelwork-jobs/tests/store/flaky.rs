@@ -60,6 +60,7 @@ macro_rules! forward_the_rest {
         forward! { $by:
             beat(node: NodeId, liveness: Duration, kinds: &[Arc<str>]) -> Beat;
             take_over() -> u64;
+            tell() -> ();
             holding(node: NodeId, claims: &[Claim]) -> Vec<Claim>;
             start(node: NodeId, claims: &[Claim]) -> Vec<Started>;
             finish(ends: &[End]) -> Vec<Finished>;

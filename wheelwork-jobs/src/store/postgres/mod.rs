@@ -319,6 +319,10 @@ impl Calls for Postgres {
         self.0.leave(node).await
     }
 
+    async fn tell(&self) -> Result<()> {
+        self.0.ends.call("tell the nodes").await?.query(sql::TELL, &[]).await.map(drop)
+    }
+
     async fn beat(
         &self,
         NodeId(node): NodeId,

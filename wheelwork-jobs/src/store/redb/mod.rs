@@ -331,6 +331,10 @@ impl Calls for Redb {
 
     async fn leave(&self, node: NodeId) -> Result<()> {
         self.0.shared.claims().leave(node);
+        self.tell().await
+    }
+
+    async fn tell(&self) -> Result<()> {
         self.0.shared.tell(Notice::Look);
         Ok(())
     }
