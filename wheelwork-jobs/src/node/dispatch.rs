@@ -179,7 +179,7 @@ enum Ran {
     Yes,
     /// It was too late.
     No,
-    /// Its claim holds no more, or nobody knows.
+    /// Its claim holds no more, or nobody knows, or the node stops.
     Dropped,
     /// The members of its group have not ended.
     Waits(Members),
@@ -227,12 +227,10 @@ impl<S: Store> Run<'_, S> {
             return Err(Ok(Ran::No));
         }
         let (members, payload) = Members::read(self.claim.id, payload).map_err(Err)?;
-        if let Some(members) = members
-            && self.node.has_to_wait(&members).await
-        {
-            return Err(Ok(Ran::Waits(members)));
+        match members {
+            Some(members) => self.node.may_run(members).await.map(|()| payload).map_err(Ok),
+            None => Ok(payload),
         }
-        Ok(payload)
     }
 
     fn end_well(&self, ran: Ran) -> (Outcome, Attempt) {
@@ -273,21 +271,23 @@ impl<S: Store> Run<'_, S> {
 }
 
 impl<S: Store> Node<S> {
-    /// Whether the last job of a group has to wait. Also if the store does not answer, or the node stops.
-    async fn has_to_wait(&self, group: &Members) -> bool {
+    /// How the last job of a group ends instead of its run: it waits if the store says so, or does not answer. If the
+    /// node stops, others ask.
+    async fn may_run(&self, group: Members) -> Result<(), Ran> {
         let ids = group.ids.clone();
         let stored = tokio::select! {
             biased;
             stored = self.call(move |store| async move { store.stored(&ids).await }) => stored,
-            () = self.stopping.cancelled() => return true,
+            () = self.stopping.cancelled() => return Err(Ran::Dropped),
         };
-        match stored {
+        let waits = match stored {
             Ok(stored) => stored.iter().any(|(_, dead)| !group.has_ended(Some(*dead))),
             Err(error) => {
                 self.note_error(&error);
                 true
             }
-        }
+        };
+        if waits { Err(Ran::Waits(group)) } else { Ok(()) }
     }
 
     /// An attempt has failed, unless its job was put off.

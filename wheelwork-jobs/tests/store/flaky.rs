@@ -70,7 +70,6 @@ macro_rules! forward_the_rest {
             ) -> Option<Removed>;
             revoked(claims: &[(NodeId, Claim)]) -> Vec<(NodeId, Claim)>;
             acknowledge(node: NodeId, claims: &[Claim]) -> ();
-            stored(ids: &[JobId]) -> Vec<(JobId, bool)>;
             replace(window: Duration, job: &NewJob, me: Option<NodeId>) -> Replaced;
             prune(kind: Option<&str>, before: Timestamp, most: usize) -> usize;
             claim_limited(
@@ -109,6 +108,7 @@ impl<S: Store> Calls for Flaky<S> {
     forward! { flaky:
         claim(node: NodeId, window: Duration, rooms: &[(Arc<str>, usize)]) -> Vec<Claimed>;
         insert(node: Option<NodeId>, window: Duration, jobs: &[Insert]) -> Vec<Insertion>;
+        stored(ids: &[JobId]) -> Vec<(JobId, bool)>;
     }
 
     async fn join(
@@ -141,6 +141,7 @@ impl<S: Store> Calls for Silent<S> {
         join(old: Option<NodeId>, keep: &[Claim], liveness: Duration) -> Joined;
         claim(node: NodeId, window: Duration, rooms: &[(Arc<str>, usize)]) -> Vec<Claimed>;
         insert(node: Option<NodeId>, window: Duration, jobs: &[Insert]) -> Vec<Insertion>;
+        stored(ids: &[JobId]) -> Vec<(JobId, bool)>;
     }
 
     async fn listen(&self, _: UnboundedSender<Notice>) {
@@ -161,6 +162,7 @@ impl<S: Store> Calls for Broken<S> {
     forward! { as_it_is:
         join(old: Option<NodeId>, keep: &[Claim], liveness: Duration) -> Joined;
         insert(node: Option<NodeId>, window: Duration, jobs: &[Insert]) -> Vec<Insertion>;
+        stored(ids: &[JobId]) -> Vec<(JobId, bool)>;
     }
 
     async fn claim(
@@ -183,7 +185,8 @@ impl<S: Store> Calls for Broken<S> {
     }
 }
 
-/// Insertions are done at once, but have no answer before the gate lets them through. So many claims fail.
+/// Insertions are done at once, but have no answer before the gate lets them through. So many claims fail. Questions
+/// about the members of groups have no answer.
 #[derive(Clone)]
 pub struct Hindered<S> {
     pub store: S,
@@ -232,6 +235,10 @@ impl<S: Store> Calls for Hindered<S> {
             }
             Err(_) => self.store.claim(node, window, rooms).await,
         }
+    }
+
+    async fn stored(&self, _: &[JobId]) -> Result<Vec<(JobId, bool)>, StoreError> {
+        std::future::pending().await
     }
 
     async fn insert(

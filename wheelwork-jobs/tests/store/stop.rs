@@ -5,9 +5,10 @@ use crate::on_every_store;
 use crate::tests::flaky::Hindered;
 use std::future::pending;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::JoinHandle;
-use wheelwork_jobs::{Condition, Job, JobId, Jobs, NewJob, Postgres, ScheduleError};
+use wheelwork_jobs::{Condition, Group, Job, JobId, Jobs, NewJob, Postgres, ScheduleError};
 
 on_every_store! {
     a_stop_stores_what_waits_for_the_store
@@ -15,6 +16,7 @@ on_every_store! {
     later_parts_at_the_limit_of_a_stop_are_refused
     what_waits_for_its_key_at_the_limit_of_a_stop_is_refused
     a_stop_gives_to_others_at_once_what_is_just_being_claimed
+    a_stop_does_not_put_off_the_last_job_of_a_group
 }
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -175,5 +177,30 @@ async fn a_stop_gives_to_others_at_once_what_is_just_being_claimed(store: impl S
     hindrance.gate.add_permits(1);
     call.await.unwrap().unwrap();
     until("the other has run it", || second.metrics().done == 1).await;
+    assert!(first.metrics().running == 1 && !stop.is_finished());
+}
+
+/// Its only member has ended, but the first node does not learn that. A handler runs for longer than the test.
+async fn a_stop_does_not_put_off_the_last_job_of_a_group(store: impl Shared) {
+    let stays = |_: Job<u32, _>| pending::<Result<(), String>>();
+    let builder = Jobs::builder(Hindered::new(store.clone(), 2)).liveness(HOUR).window(HOUR);
+    let first = builder.handle("n", stays).open().await.unwrap();
+    let new = || NewJob::new("n", &0).unwrap();
+    first.schedule(new()).await.unwrap();
+    let last = first.schedule(Group::of([&new()]).then(new()).unwrap()).await.unwrap();
+    until("it asks for the member", || first.metrics().running == 2).await;
+    let due = first.get(last).await.unwrap().unwrap().due;
+    let runs = Arc::new(Mutex::new(Vec::new()));
+    let notes = runs.clone();
+    let note = move |job: Job<u32, _>| {
+        notes.lock().unwrap().push(job.due);
+        async { Ok::<_, String>(()) }
+    };
+    let second = Jobs::builder(store).liveness(HOUR).window(HOUR).handle("n", note);
+    let second = second.open().await.unwrap();
+    let stopping = first.clone();
+    let stop = tokio::spawn(async move { stopping.stop(HOUR).await });
+    until("the other has run it", || second.metrics().done == 1).await;
+    assert_eq!(*runs.lock().unwrap(), [due]);
     assert!(first.metrics().running == 1 && !stop.is_finished());
 }
