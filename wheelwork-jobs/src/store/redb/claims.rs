@@ -217,12 +217,32 @@ impl Claims {
 
     pub(super) fn rolled_back(&mut self) {
         for (id, before) in std::mem::take(&mut self.undo).into_iter().rev() {
-            match before {
+            match before.filter(|(node, _)| self.is_alive(*node)) {
                 Some(held) => self.held.insert(id, held),
-                None => self.held.remove(&id),
+                None => self.held.remove(&id), // its node may have left meanwhile
             };
         }
         self.cursors.clear();
         self.groups.forget_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_rollback_gives_a_claim_to_a_node_that_has_left() {
+        let mut claims = Claims::default();
+        let ids = [1, 2].map(JobId::from_u128);
+        let nodes = [(); 2].map(|()| claims.join(None, &[], Duration::from_secs(60)).0);
+        let mut claim =
+            |n: usize| Claim { id: ids[n], epoch: claims.claim(nodes[n], ids[n]).unwrap() };
+        let held = [claim(0), claim(1)];
+        claims.committed();
+        assert!(held.iter().all(|&claim| claims.release(claim)));
+        claims.leave(nodes[0]);
+        claims.rolled_back();
+        assert_eq!(held.map(|claim| claims.holds(claim)), [false, true]);
     }
 }
