@@ -146,7 +146,8 @@ impl<S: Store> Node<S> {
 
     /// Notes why the node has died. The first cause counts.
     fn died(&self, fault: String) {
-        log::error!("the node has died: {fault}");
+        // A logger that panics must not keep the jobs from others.
+        let _ = std::panic::catch_unwind(|| log::error!("the node has died: {fault}"));
         lock(&self.fault).get_or_insert(fault);
         self.stopping.cancel();
     }
