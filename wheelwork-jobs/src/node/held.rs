@@ -113,8 +113,8 @@ impl Count {
     /// Whether there is room again for what is in the store: a part of it, so that many jobs are claimed at once, or
     /// any if all the others run, or one was let go that may be due soon. True once: then the node looks.
     fn has_room_again(&mut self, kind: &Kind) -> bool {
-        let part =
-            self.held <= kind.most_held / 4 * 3 && self.bytes <= kind.most_held_bytes / 4 * 3;
+        let part = self.held <= kind.most_held - kind.most_held.div_ceil(4)
+            && self.bytes <= kind.most_held_bytes / 4 * 3;
         let any = self.room(kind, self.largest) > 0;
         let again =
             self.left_some && (part || (any && self.held == self.running)) || self.gave_back && any;

@@ -4,7 +4,9 @@ use crate::common::{Shared, until};
 use crate::on_every_store;
 use crate::tests::flaky::Hindered;
 use std::future::pending;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use wheelwork_jobs::{Job, Jobs, Kind, NewJob};
 
 on_every_store! {
@@ -12,6 +14,7 @@ on_every_store! {
     a_due_job_takes_the_place_of_a_later_one_after_an_error
     a_job_takes_the_place_of_one_that_was_cancelled
     a_due_job_that_is_dropped_leaves_the_queue
+    an_urgent_job_is_claimed_when_a_quarter_has_ended
 }
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -91,4 +94,31 @@ async fn a_due_job_that_is_dropped_leaves_the_queue<S: Shared>(store: S) {
     assert_eq!(queued(), 1);
     assert!(node.pause("n").await.unwrap());
     until("the last is let go", || queued() == 0).await;
+}
+
+/// Three are held. A quarter of these is one job, however many of the others are still in the queue.
+async fn an_urgent_job_is_claimed_when_a_quarter_has_ended<S: Shared>(store: S) {
+    let gate = Arc::new(Semaphore::new(0));
+    let pass = gate.clone();
+    let waits = move |_: Job<u32, S>| {
+        let pass = pass.clone();
+        async move {
+            pass.acquire().await.map_err(|error| error.to_string())?.forget();
+            Ok::<_, String>(())
+        }
+    };
+    let builder = Jobs::builder(store).liveness(3 * HOUR).window(3 * HOUR);
+    let node = builder.handle(Kind::new("n").concurrency(1).most_held(3), waits);
+    let node = node.open().await.unwrap();
+    for _ in 0..3 {
+        node.schedule(job("n")).await.unwrap();
+    }
+    until("three are held", || (node.metrics().held, node.metrics().running) == (3, 1)).await;
+    node.schedule(job("n").priority(9)).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(300)).await; // the looks that are under way find no room
+    gate.add_permits(1);
+    until("the urgent one is claimed", || node.metrics().claimed == 4).await;
+    assert_eq!(node.metrics().done, 1);
+    gate.add_permits(3);
+    until("all are done", || node.metrics().done == 4).await;
 }
