@@ -291,29 +291,16 @@ LATERAL (SELECT job, until FROM wheelwork_unique WHERE mark = new.mark OFFSET 0)
 WHERE known.until > statement_timestamp()";
 
 /// Deletes the first rows of a table that are `$old`, `$most` of them. Passes over rows that somebody has locked.
+#[rustfmt::skip] // as it is sent
 macro_rules! delete_first {
     ($table:literal, $key:literal, $old:literal, $order:literal, $most:literal) => {
         concat!(
             "
-DELETE FROM ",
-            $table,
-            " WHERE ",
-            $key,
-            " = ANY (ARRAY (
-    SELECT ",
-            $key,
-            " FROM ",
-            $table,
-            "
-    WHERE ",
-            $old,
-            "
-    ORDER BY ",
-            $order,
-            "
-    LIMIT ",
-            $most,
-            "
+DELETE FROM ", $table, " WHERE ", $key, " = ANY (ARRAY (
+    SELECT ", $key, " FROM ", $table, "
+    WHERE ", $old, "
+    ORDER BY ", $order, "
+    LIMIT ", $most, "
     FOR UPDATE SKIP LOCKED
 ))
 RETURNING true"
