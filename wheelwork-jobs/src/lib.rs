@@ -97,7 +97,7 @@ pub use job::{
 pub use jobs::{Jobs, JobsBuilder};
 pub use json::JsonError;
 pub use kind::{Kind, Rate, Retry};
-pub use metrics::{Histogram, KindMetrics, LateBy, Metrics};
+pub use metrics::{Histogram, KindMetrics, Metrics};
 pub use node::Stopped;
 #[cfg(feature = "cron")]
 pub use periodic::{Periodic, PeriodicError};

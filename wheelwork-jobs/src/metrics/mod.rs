@@ -37,8 +37,6 @@ macro_rules! counts {
             pub store_errors: u64,
             /// Whether it has died, as [`Jobs::health`](crate::Jobs::health) reports.
             pub died: bool,
-            /// How late handlers were called.
-            pub late_by: LateBy,
             /// The same by kind, by name.
             pub kinds: Vec<KindMetrics>,
         }
@@ -50,7 +48,7 @@ macro_rules! counts {
             /// The kind, or [`OTHERS`](Self::OTHERS).
             pub kind: Arc<str>,
             $($(#[$says])+ pub $count: u64,)+
-            /// How late handlers were called.
+            /// How late handlers were called: from the due time to the call, by the database's clock.
             pub late_by: Histogram,
             /// How long runs took.
             pub took: Histogram,
@@ -99,44 +97,6 @@ counts! {
     running: "running", "Handlers that run.";
 }
 
-/// How late handlers were called: from the due time to the call, by the database's clock.
-#[derive(Clone, Debug)]
-pub struct LateBy(hdrhistogram::Histogram<u64>);
-
-impl LateBy {
-    /// An hour. Whatever is later counts as an hour.
-    const LONGEST: u64 = 3_600_000_000;
-
-    /// The lateness that a share of `q` (from 0 to 1) of the jobs did not exceed, to 1 %.
-    pub fn quantile(&self, q: f64) -> Duration {
-        Duration::from_micros(self.0.value_at_quantile(q))
-    }
-
-    /// The greatest lateness, to 1 %.
-    pub fn max(&self) -> Duration {
-        Duration::from_micros(self.0.max())
-    }
-
-    /// The number of jobs.
-    pub fn count(&self) -> u64 {
-        self.0.len()
-    }
-
-    fn record(&mut self, late_by: Duration) {
-        let micros = u64::try_from(late_by.as_micros()).unwrap_or(Self::LONGEST);
-        self.0.saturating_record(micros.min(Self::LONGEST));
-    }
-}
-
-impl Default for LateBy {
-    fn default() -> Self {
-        match hdrhistogram::Histogram::new_with_bounds(1, Self::LONGEST, 2) {
-            Ok(histogram) => Self(histogram),
-            Err(error) => unreachable!("the bounds are constants: {error:?}"),
-        }
-    }
-}
-
 /// The counts behind [`Metrics`].
 pub(crate) struct Counts {
     /// The counts that are not kept by kind.
@@ -161,7 +121,6 @@ impl Counts {
 
     /// A handler is called.
     pub(crate) fn fired(&self, kind: &str, late_by: Duration) {
-        self.count(|all| all.late_by.record(late_by));
         self.count_of(kind, |counts| {
             counts.fired += 1;
             counts.late_by.record(late_by);
