@@ -30,11 +30,11 @@ pub struct Kind {
 
 /// How many jobs may be claimed in a period: some at once, and then one after each interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rate {
+pub(crate) struct Rate {
     /// How many at once.
-    pub burst: u32,
+    pub(crate) burst: u32,
     /// Between two others.
-    pub interval: Duration,
+    pub(crate) interval: Duration,
 }
 
 impl Rate {

@@ -96,7 +96,7 @@ pub use job::{
 };
 pub use jobs::{Jobs, JobsBuilder};
 pub use json::JsonError;
-pub use kind::{Kind, Rate, Retry};
+pub use kind::{Kind, Retry};
 pub use metrics::{Histogram, KindMetrics, Metrics};
 pub use node::Stopped;
 #[cfg(feature = "cron")]

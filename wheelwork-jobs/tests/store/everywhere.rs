@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant, SystemTime};
 use tokio_postgres::{Config, NoTls};
+use wheelwork_jobs::kind::Rate;
 use wheelwork_jobs::store::Calls;
 use wheelwork_jobs::store::{Claim, ClaimedLimited, End, Insert, KindLimits, NodeId, Outcome};
-use wheelwork_jobs::{Job, Jobs, JobsBuilder, Kind, NewJob, Postgres, Rate, Retry, Store};
+use wheelwork_jobs::{Job, Jobs, JobsBuilder, Kind, NewJob, Postgres, Retry, Store};
 
 on_every_store! {
     no_more_jobs_run_at_once_than_all_nodes_together_may
