@@ -12,10 +12,8 @@ use kit::live_bytes::{ALONE, COUNTING, Counting, allocations, bytes};
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
-#[cfg(feature = "tokio")]
 use tokio::io::{AsyncRead, ReadBuf};
 use wheelwork::future::{DelayQueue, Sleep};
-#[cfg(feature = "tokio")]
 use wheelwork::idle::{Answer, IdlePolicy, IdleStreams, IdleTimeouts, Watch};
 use wheelwork::timer::WheelKind;
 use wheelwork::watchdog::Watchdog;
@@ -642,7 +640,6 @@ impl Wake for Idle {
 }
 
 /// A watched connection, and what its stream adds: the handle, and the place of the wakers.
-#[cfg(feature = "tokio")]
 #[test]
 fn rule_04_a_stream_with_idle_timeouts_takes_at_most_210_bytes() {
     const STREAMS: usize = 100_000;
@@ -664,7 +661,6 @@ fn rule_04_a_stream_with_idle_timeouts_takes_at_most_210_bytes() {
 }
 
 /// Reads that move a byte, and reads that wait with the same wakers as before.
-#[cfg(feature = "tokio")]
 #[test]
 fn rule_04_reads_of_a_stream_with_idle_timeouts_allocate_nothing() {
     let _alone = ALONE.lock();
@@ -685,7 +681,6 @@ fn rule_04_reads_of_a_stream_with_idle_timeouts_allocate_nothing() {
     timer.stop().unwrap();
 }
 
-#[cfg(feature = "tokio")]
 fn read(stream: &mut (impl AsyncRead + Unpin), waker: &Waker) -> Poll<std::io::Result<()>> {
     let mut bytes = [0; 8];
     let mut buffer = ReadBuf::new(&mut bytes);
