@@ -74,7 +74,8 @@ impl Picture {
         };
         self.body += &format!(
             "<text class=\"{class}\" x=\"{x:.0}\" y=\"{y:.0}\" dy=\".35em\" \
-             text-anchor=\"{anchor}\">{text}</text>\n"
+             text-anchor=\"{anchor}\">{}</text>\n",
+            escaped(text)
         );
     }
 
@@ -111,4 +112,20 @@ fn mode(page: &str, colors: &[(String, Color)], pick: fn(&Color) -> &'static str
         format!("{page}.{CLASS} .{class}{{color:{}}}", pick(color))
     };
     colors.iter().map(rule).collect()
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_may_have_any_characters() {
+        let mut picture = Picture::new((9.0, 9.0), std::iter::empty());
+        picture.text("ink", (1.0, 2.0), Anchor::Start, "<0.01 & more");
+        assert!(picture.body.ends_with(">&lt;0.01 &amp; more</text>\n"), "{}", picture.body);
+    }
 }
