@@ -98,6 +98,16 @@ impl Conn {
         self.idle_since.store(self.now(), Ordering::Relaxed);
     }
 
+    /// DATA of HTTP/2 has come or gone. It may be a tunnel's, if there is no other request. hyper takes what a service
+    /// writes as a whole, and hands it over as a whole, so only the frames tell when it goes.
+    pub(super) fn touch_tunnels(&self) {
+        let in_flight = self.in_flight.load(Ordering::Relaxed);
+        let has_tunnel = in_flight > 0 || self.has(Flags::HALF_TUNNEL);
+        if has_tunnel && in_flight == self.tunnels.load(Ordering::Relaxed) {
+            self.touch();
+        }
+    }
+
     /// The connection becomes a tunnel when the response has been written.
     pub(crate) fn become_tunnel(self: &Arc<Self>) {
         self.set(Flags::TUNNEL);

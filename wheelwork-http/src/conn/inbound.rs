@@ -75,11 +75,7 @@ impl Conn {
             if frames.window.take(frames.data) {
                 self.window_closed();
             }
-        }
-        let in_flight = self.in_flight.load(Ordering::Relaxed);
-        let has_tunnel = in_flight > 0 || self.has(Flags::HALF_TUNNEL);
-        if frames.data > 0 && has_tunnel && in_flight == self.tunnels.load(Ordering::Relaxed) {
-            self.touch();
+            self.touch_tunnels();
         }
         match open {
             Open::None => self.header_since.store(0, Ordering::Relaxed),

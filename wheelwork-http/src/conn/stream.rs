@@ -159,13 +159,17 @@ impl<S: Socket> Limited<S> {
     ) {
         let http2 = extra.as_mut().and_then(|extra| extra.http2.as_mut());
         let (Some(http2), &Poll::Ready(Ok(mut left))) = (http2, written) else { return };
-        http2.allowance.wrote(left);
-        http2.taking.wrote(left, conn.in_flight.load(Ordering::Relaxed) > 0);
-        let mut is_opened = false;
+        let (written, mut is_opened) = (left, false);
+        http2.allowance.wrote(written);
         for slice in slices {
             let taken = slice.len().min(left);
             is_opened |= http2.frames.window.wrote(&slice[..taken]);
             left -= taken;
+        }
+        let has_data = std::mem::take(&mut http2.frames.window.has_data);
+        http2.taking.wrote(written, has_data);
+        if has_data {
+            conn.touch_tunnels();
         }
         if is_opened {
             conn.window_opened();

@@ -9,20 +9,19 @@ const FEW: u64 = 4096;
 #[derive(Debug, Default)]
 pub(super) struct Taking {
     written: u64,
-    /// The part of it that came after the last response, such as answers to pings.
+    /// The part of it that came after the last DATA, such as answers to pings.
     after: u64,
     /// What was taken at the last look.
     taken: u64,
 }
 
 impl Taking {
-    pub(super) fn wrote(&mut self, bytes: usize, is_response: bool) {
+    pub(super) fn wrote(&mut self, bytes: usize, has_data: bool) {
         self.written += bytes as u64;
-        self.after = if is_response { 0 } else { self.after + bytes as u64 };
+        self.after = if has_data { 0 } else { self.after + bytes as u64 };
     }
 
-    /// Whether the client has taken some bytes since the last look, and more than a few others of responses are under
-    /// way.
+    /// Whether the client has taken some bytes since the last look, and more than a few others of DATA are under way.
     pub(super) fn goes_on(&mut self, untaken: u64) -> bool {
         let taken = self.written.saturating_sub(untaken);
         let before = std::mem::replace(&mut self.taken, taken);

@@ -6,6 +6,7 @@
 const HEAD: usize = 9;
 /// A frame of WINDOW_UPDATE.
 const UPDATE: usize = HEAD + 4;
+const DATA: u8 = 0x0;
 const WINDOW_UPDATE: u8 = 0x8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,11 +17,13 @@ pub(super) struct Window {
     filled: u8,
     /// The bytes of its payload that were not written.
     payload: u32,
+    /// A part of a payload of DATA was written. The reader takes that back.
+    pub(super) has_data: bool,
 }
 
 impl Default for Window {
     fn default() -> Self {
-        Self { left: 65_535, begin: [0; UPDATE], filled: 0, payload: 0 }
+        Self { left: 65_535, begin: [0; UPDATE], filled: 0, payload: 0, has_data: false }
     }
 }
 
@@ -39,6 +42,7 @@ impl Window {
             if self.payload > 0 {
                 let passed = (self.payload as usize).min(bytes.len());
                 self.payload -= passed as u32;
+                self.has_data |= self.begin[3] == DATA;
                 bytes = &bytes[passed..];
                 continue;
             }

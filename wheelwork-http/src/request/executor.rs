@@ -84,8 +84,7 @@ impl<F: Future<Output = ()>> Future for StreamTask<F> {
         let Some(future) = this.future.as_mut().as_pin_mut() else { return Poll::Ready(()) };
         let polled = future.poll(cx);
         if let Some(Tunnel(ticket)) = this.tunnel {
-            ticket.conn.touch(); // a write or two, or room for one
-            ticket.conn.allow_answers();
+            ticket.conn.allow_answers(); // a write or two, or room for one
             return polled;
         }
         TUNNEL.take(); // hyper has refused it

@@ -27,6 +27,9 @@ thread_local! {
     pub(crate) static KEPT: Cell<Option<OwnLimits>> = const { Cell::new(None) };
 }
 
+/// More than a pipe of the tests or a window holds.
+pub(crate) const MUCH: usize = 200_000;
+
 pub(crate) type Answer = Response<BoxBody<Bytes, Infallible>>;
 
 pub(crate) async fn app(request: Request<RequestBody>) -> Result<Answer, BodyError> {
@@ -34,11 +37,7 @@ pub(crate) async fn app(request: Request<RequestBody>) -> Result<Answer, BodyErr
         let authority = request.uri().to_string();
         tokio::spawn(async move {
             let io = TokioIo::new(hyper::upgrade::on(request).await.unwrap());
-            match &*authority {
-                "endless:1" => write_on(io).await,
-                "half:1" => read_on(io).await,
-                _ => echo(io).await,
-            }
+            through(authority.trim_end_matches(":1"), io).await;
         });
         return Ok(full(""));
     }
@@ -142,12 +141,13 @@ pub(crate) fn full(body: impl Into<Bytes>) -> Answer {
     Response::new(Full::new(body.into()).boxed())
 }
 
-/// Switches to a protocol that echoes.
+/// Switches to the protocol of the query, or to one that echoes.
 fn upgrade(request: Request<RequestBody>) -> Answer {
-    tokio::spawn(async {
+    let kind = request.uri().query().unwrap_or_default().to_owned();
+    tokio::spawn(async move {
         // Over HTTP/2 there is none.
         if let Ok(upgraded) = hyper::upgrade::on(request).await {
-            echo(TokioIo::new(upgraded)).await;
+            through(&kind, TokioIo::new(upgraded)).await;
         }
     });
     let mut answer = full("");
@@ -157,13 +157,25 @@ fn upgrade(request: Request<RequestBody>) -> Answer {
     answer
 }
 
+/// Plays the other end of a tunnel.
+async fn through(kind: &str, io: TokioIo<Upgraded>) {
+    match kind {
+        "endless" => write_on(io).await,
+        "half" => read_on(io).await,
+        "after" => write_after(io, 1).await,
+        "forever" => write_after(io, usize::MAX).await,
+        _ => echo(io).await,
+    }
+}
+
 async fn echo(mut io: TokioIo<Upgraded>) {
     let mut byte = [0];
     while io.read_exact(&mut byte).await.is_ok() && io.write_all(&byte).await.is_ok() {}
 }
 
 async fn write_on(mut io: TokioIo<Upgraded>) {
-    while io.write_all(b".").await.is_ok() {}
+    // hyper takes each write as a whole, however little the client's window lets through.
+    while io.write_all(&[b'.'; 1000]).await.is_ok() {}
 }
 
 /// Ends its own direction, and counts what still comes.
@@ -172,6 +184,18 @@ async fn read_on(mut io: TokioIo<Upgraded>) {
     while let Ok(read @ 1..) = io.read(&mut [0; 1024]).await {
         TAKEN.set(TAKEN.get() + read);
     }
+}
+
+/// Waits for the end of the client's direction, and then writes `MUCH` at once, so often.
+async fn write_after(mut io: TokioIo<Upgraded>, times: usize) {
+    while matches!(io.read(&mut [0; 1024]).await, Ok(1..)) {}
+    let bytes = vec![b'.'; MUCH];
+    for _ in 0..times {
+        if io.write_all(&bytes).await.is_err() {
+            return;
+        }
+    }
+    let _ = io.shutdown().await;
 }
 
 /// A body that goes on as long as somebody reads it.

@@ -177,7 +177,7 @@ fn a_client_with_a_small_window_is_spared() {
 fn a_tunnel_of_small_messages_is_spared() {
     world(limits().control_frames(100), async |world| {
         let mut client = world.connect_http2().await;
-        client.send(frame(HEADERS, END_HEADERS, 1, &block("CONNECT", ""))).await;
+        client.send(crate::frames::connect(1, "server:1")).await;
         let mut sent = 0;
         for _ in 0..100 {
             client.send(data(1, 1).repeat(10)).await;

@@ -32,7 +32,8 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     bytes
 }
 
-/// A header block (RFC 7541): all fields by indices of the static table, the path as a literal.
+/// A header block (RFC 7541): all fields by indices of the static table, the path as a literal. For CONNECT, the path is
+/// the authority.
 pub(crate) fn block(method: &str, path: &str) -> Vec<u8> {
     let mut block = match method {
         "GET" => vec![0x82],
@@ -41,12 +42,11 @@ pub(crate) fn block(method: &str, path: &str) -> Vec<u8> {
         method => [&[0x02, method.len() as u8], method.as_bytes()].concat(),
     };
     if method == "CONNECT" {
-        block.extend([0x01, 8]);
-        block.extend(b"server:1");
+        block.extend([0x01, path.len() as u8]);
     } else {
         block.extend([0x86, 0x04, path.len() as u8]);
-        block.extend(path.as_bytes());
     }
+    block.extend(path.as_bytes());
     block
 }
 
@@ -56,6 +56,10 @@ pub(crate) fn get(stream: u32, path: &str) -> Vec<u8> {
 
 pub(crate) fn post(stream: u32, path: &str) -> Vec<u8> {
     frame(HEADERS, END_HEADERS, stream, &block("POST", path))
+}
+
+pub(crate) fn connect(stream: u32, authority: &str) -> Vec<u8> {
+    frame(HEADERS, END_HEADERS, stream, &block("CONNECT", authority))
 }
 
 pub(crate) fn data(stream: u32, length: usize) -> Vec<u8> {

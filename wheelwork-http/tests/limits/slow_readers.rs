@@ -59,13 +59,17 @@ fn a_client_that_reads_twice_the_least_rate_is_spared() {
 
 /// With a request on a stream of a large window.
 async fn connect_http2(world: &World, path: &str) -> Client {
+    connect_http2_with(world, &frames::get(1, path)).await
+}
+
+async fn connect_http2_with(world: &World, request: &[u8]) -> Client {
     let mut client = connect(world).await;
     let settings = [&[0, 4][..], &0x7fff_ffff_u32.to_be_bytes()].concat();
     let begin = [
         frames::PREFACE,
         &frames::frame(frames::SETTINGS, 0, 0, &settings),
         &window_update(0, 0x7fff_0000),
-        &frames::get(1, path),
+        request,
     ];
     client.send(begin.concat()).await;
     client
@@ -108,6 +112,22 @@ fn a_client_of_http2_that_still_takes_a_response_is_not_idle() {
     world(slow_limits(), async |world| {
         let mut client = connect_http2(&world, "/big").await;
         read(&world, &mut client, 1000, 80).await;
+        assert_eq!(world.cuts(), []);
+        for _ in 0..3 {
+            world.pass(40 * SECOND).await;
+        }
+        assert_eq!(world.cuts()[0], (Limit::Idle, Effect::SoftClose));
+    });
+}
+
+/// The service has ended the tunnel, and the system holds its last bytes.
+#[test]
+fn a_client_that_still_takes_the_end_of_a_tunnel_is_not_idle() {
+    world(slow_limits(), async |world| {
+        let end = frames::frame(frames::DATA, frames::END_STREAM, 1, &[]);
+        let request = [frames::connect(1, "after:1"), end].concat();
+        let mut client = connect_http2_with(&world, &request).await;
+        read(&world, &mut client, 1000, 180).await;
         assert_eq!(world.cuts(), []);
         for _ in 0..3 {
             world.pass(40 * SECOND).await;

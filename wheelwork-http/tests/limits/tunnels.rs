@@ -2,7 +2,7 @@
 
 use crate::app::{READS, TAKEN};
 use crate::frames::{
-    self, DATA, END_HEADERS, GOAWAY, HEADERS, PING, RST_STREAM, block, frame, get, kinds,
+    self, DATA, END_STREAM, GOAWAY, HEADERS, PING, RST_STREAM, connect, frame, get, kinds,
     window_update,
 };
 use crate::world::{Client, SECOND, TICK, World, limits, world};
@@ -55,7 +55,7 @@ fn a_tunnel_that_begins_in_the_grace_of_the_age_has_no_end_by_it() {
 /// A client with a tunnel in stream 1, whose other end echoes.
 async fn connect_tunnel(world: &World) -> Client {
     let mut client = world.connect_http2().await;
-    client.send(frame(HEADERS, END_HEADERS, 1, &block("CONNECT", ""))).await;
+    client.send(connect(1, "server:1")).await;
     assert_eq!(kinds(&client.frames().await), [HEADERS]);
     client
 }
@@ -82,7 +82,7 @@ fn a_tunnel_within_http2_keeps_its_connection_while_bytes_flow() {
 fn a_connection_of_silent_tunnels_is_closed_by_goaway() {
     world(limits(), async |world| {
         let mut client = connect_tunnel(&world).await;
-        client.send(frame(HEADERS, END_HEADERS, 3, &block("CONNECT", ""))).await;
+        client.send(connect(3, "server:1")).await;
         client.frames().await;
         world.pass(20 * SECOND).await;
         client.send(frames::data(3, 1)).await;
@@ -108,8 +108,7 @@ fn a_connection_of_silent_tunnels_is_closed_by_goaway() {
 fn a_tunnel_that_only_the_client_still_uses_is_not_idle() {
     world(limits(), async |world| {
         let mut client = world.connect_http2().await;
-        let half = [&[0x02, 7][..], b"CONNECT", &[0x01, 6], b"half:1"].concat();
-        client.send(frame(HEADERS, END_HEADERS, 1, &half)).await;
+        client.send(connect(1, "half:1")).await;
         for _ in 0..5 {
             world.pass(40 * SECOND - TICK).await;
             client.send(frames::data(1, 1)).await;
@@ -140,8 +139,7 @@ fn a_request_beside_a_tunnel_keeps_the_connection() {
 fn a_byte_that_the_service_writes_counts_too() {
     world(limits(), async |world| {
         let mut client = world.connect_http2_with_window(10).await;
-        let endless = [&[0x02, 7][..], b"CONNECT", &[0x01, 9], b"endless:1"].concat();
-        client.send(frame(HEADERS, END_HEADERS, 1, &endless)).await;
+        client.send(connect(1, "endless:1")).await;
         client.frames().await;
         for _ in 0..5 {
             world.pass(50 * SECOND - TICK).await;
@@ -151,6 +149,25 @@ fn a_byte_that_the_service_writes_counts_too() {
         assert_eq!(world.cuts(), []);
         world.pass(50 * SECOND).await;
         assert_eq!(world.cuts(), [(Limit::Tunnel, Effect::Close)]);
+    });
+}
+
+/// h2 has all that the service has written, and nothing else knows of it any more.
+#[test]
+fn the_last_bytes_of_a_tunnel_within_http2_keep_its_connection() {
+    world(limits(), async |world| {
+        let mut client = world.connect_http2_with_window(10).await;
+        client.send(connect(1, "after:1")).await;
+        client.send(frame(DATA, END_STREAM, 1, &[])).await;
+        client.frames().await;
+        for _ in 0..5 {
+            world.pass(40 * SECOND - TICK).await;
+            client.send(window_update(1, 1)).await;
+            assert_eq!(kinds(&client.frames().await), [DATA]);
+        }
+        assert_eq!(world.cuts(), []);
+        world.pass(40 * SECOND).await;
+        assert_eq!(world.cuts(), [(Limit::Idle, Effect::SoftClose)]);
     });
 }
 

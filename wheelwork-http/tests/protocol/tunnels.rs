@@ -1,6 +1,6 @@
 //! Upgrades and CONNECT.
 
-use crate::frames::{DATA, END_HEADERS, END_STREAM, HEADERS, block, data, frame, kinds};
+use crate::frames::{DATA, END_STREAM, HEADERS, connect, data, frame, kinds};
 use crate::world::{limits, settle, world};
 use tokio::io::AsyncWriteExt;
 
@@ -45,7 +45,7 @@ fn tunnels_within_http2_are_apart_and_end_half_by_half() {
     world(limits(), async |world| {
         let mut client = world.connect_http2().await;
         for stream in [1, 3] {
-            client.send(frame(HEADERS, END_HEADERS, stream, &block("CONNECT", ""))).await;
+            client.send(connect(stream, "server:1")).await;
         }
         assert_eq!(kinds(&client.frames().await), [HEADERS, HEADERS]);
         client.send([data(3, 2), data(1, 0), data(1, 5)].concat()).await;
