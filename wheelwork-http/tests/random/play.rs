@@ -2,7 +2,8 @@
 
 use crate::app::app;
 use crate::frames::{HEADERS, parse};
-use crate::script::{Script, Times, script};
+use crate::pipe::{BUFFER, Pipe, Taking};
+use crate::script::{Act, Script, Times, script};
 use crate::world::TICK;
 use hyper::service::service_fn;
 use kit::Random;
@@ -14,7 +15,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::unconstrained;
 use wheelwork::{HashedWheelTimer, ManualClock};
@@ -22,26 +23,23 @@ use wheelwork_http::{Hyper, Limit, Listener, Peer, Plain, RequestBody, Server, s
 
 const CLIENTS: usize = 30;
 
-/// The bytes that a connection holds on the way.
-const BUFFER: usize = 512 * 1024;
-
 type Cuts = Arc<Mutex<HashMap<u16, Vec<(u64, Limit)>>>>;
 
 struct Player {
     script: Script,
     number: u16,
     stream: Option<DuplexStream>,
+    taking: Arc<Taking>,
     received: Vec<u8>,
-    sent: usize,
+    acted: usize,
 }
 
-/// Connections within the process, whose bytes arrive at once.
-struct Connections(UnboundedReceiver<(DuplexStream, Peer)>);
+struct Connections(UnboundedReceiver<(Pipe, Peer)>);
 
 impl Listener for Connections {
-    type Handshake = Plain<DuplexStream>;
+    type Handshake = Plain<Pipe>;
 
-    async fn accept(&mut self) -> io::Result<(Ready<io::Result<DuplexStream>>, Peer)> {
+    async fn accept(&mut self) -> io::Result<(Ready<io::Result<Pipe>>, Peer)> {
         let (stream, peer) = self.0.recv().await.ok_or(io::ErrorKind::NotConnected)?;
         Ok((ready(Ok(stream)), peer))
     }
@@ -73,7 +71,7 @@ pub(crate) fn play(random: &mut Random) {
             for player in &mut players {
                 if !player.act(at, &connect, is_stalled).await {
                     let cuts = cuts.lock().unwrap().remove(&player.number);
-                    panic!("closed before {at}, {cuts:?}: {:?}", player.script);
+                    panic!("closed before {at}, or not by then, {cuts:?}: {:?}", player.script);
                 }
             }
         }
@@ -85,10 +83,7 @@ pub(crate) fn play(random: &mut Random) {
     }));
 }
 
-fn start(
-    timer: &HashedWheelTimer,
-    times: &Times,
-) -> (UnboundedSender<(DuplexStream, Peer)>, Server, Cuts) {
+fn start(timer: &HashedWheelTimer, times: &Times) -> (UnboundedSender<(Pipe, Peer)>, Server, Cuts) {
     let (connect, connections) = unbounded_channel();
     let service = Hyper(service_fn(|request: http::Request<RequestBody>| app(request)));
     let cuts = Cuts::default();
@@ -110,22 +105,25 @@ fn start(
 fn moments(players: &[Player]) -> BTreeSet<u64> {
     let of = |script: &Script| {
         let cuts = script.cuts.iter().flat_map(|&(at, _)| [at - 1, at]);
-        let sends = script.sends.iter().map(|&(at, _)| at);
-        cuts.chain(sends).chain([script.begin, script.end]).collect::<Vec<_>>()
+        let acts = script.acts.iter().map(|&(at, _)| at);
+        let ends = script.closed.into_iter().flat_map(|at| [at - 1, at]).chain([script.end]);
+        cuts.chain(acts).chain(ends).chain([script.begin]).collect::<Vec<_>>()
     };
     players.iter().flat_map(|player| of(&player.script)).collect()
 }
 
 impl Player {
     fn new((number, script): (u16, Script)) -> Self {
-        Self { script, number, stream: None, received: Vec::new(), sent: 0 }
+        let taking = Arc::default();
+        Self { script, number, stream: None, taking, received: Vec::new(), acted: 0 }
     }
 
-    /// No task of the server runs meanwhile if it is stalled. Returns false if it has closed the connection too early.
+    /// No task of the server runs meanwhile if it is stalled. Returns false if it has closed the connection too early, or
+    /// too late.
     async fn act(
         &mut self,
         now: u64,
-        connect: &UnboundedSender<(DuplexStream, Peer)>,
+        connect: &UnboundedSender<(Pipe, Peer)>,
         is_stalled: bool,
     ) -> bool {
         let settle = async || {
@@ -134,25 +132,41 @@ impl Player {
             }
         };
         if now == self.script.begin {
-            let (ours, theirs) = duplex(BUFFER);
+            let (ours, taking, theirs) = Pipe::new(self.script.is_waited_for);
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.number));
             connect.send((theirs, address.into())).unwrap();
-            self.stream = Some(ours);
+            (self.stream, self.taking) = (Some(ours), taking);
             settle().await;
         }
-        while let Some((_, bytes)) = self.script.sends.get(self.sent).filter(|(at, _)| *at <= now) {
+        while let Some((_, act)) = self.script.acts.get(self.acted).filter(|(at, _)| *at <= now) {
             let Some(stream) = &mut self.stream else { return true };
             let mut cx = Context::from_waker(Waker::noop());
-            let polled = Pin::new(stream).poll_write(&mut cx, bytes);
-            if !matches!(polled, Poll::Ready(Ok(length)) if length == bytes.len()) {
+            let stream = Pin::new(stream);
+            let is_done = match *act {
+                Act::Send(ref bytes) => {
+                    let polled = stream.poll_write(&mut cx, bytes);
+                    matches!(polled, Poll::Ready(Ok(length)) if length == bytes.len())
+                }
+                Act::End => stream.poll_shutdown(&mut cx).is_ready(),
+                Act::Take(bytes) => self.read(bytes) == bytes,
+                Act::TakeAll => self.read(BUFFER) > 0,
+            };
+            if !is_done {
                 return false;
             }
-            self.sent += 1;
+            self.acted += 1;
             settle().await;
         }
         if self.script.reads_until.is_none_or(|until| now < until) {
-            while self.read() {
+            while self.read(BUFFER) > 0 {
                 settle().await;
+            }
+        }
+        if self.stream.is_some() && !is_stalled {
+            let is_closed = Arc::strong_count(&self.taking) == 1;
+            let Script { closed, ref cuts, .. } = self.script;
+            if closed.map_or(is_closed && cuts.is_empty(), |at| is_closed != (now >= at)) {
+                return false;
             }
         }
         if now == self.script.end {
@@ -162,15 +176,16 @@ impl Player {
         true
     }
 
-    /// Reads what has come. Returns false if nothing has.
-    fn read(&mut self) -> bool {
-        let Some(stream) = &mut self.stream else { return false };
-        let mut bytes = vec![0; BUFFER];
+    /// Reads at most so many bytes of what has come. Returns how many.
+    fn read(&mut self, most: usize) -> usize {
+        let Some(stream) = &mut self.stream else { return 0 };
+        let mut bytes = vec![0; most];
         let mut buffer = ReadBuf::new(&mut bytes);
         let mut cx = Context::from_waker(Waker::noop());
         let _ = Pin::new(stream).poll_read(&mut cx, &mut buffer);
         self.received.extend(buffer.filled());
-        !buffer.filled().is_empty()
+        self.taking.took(buffer.filled().len());
+        buffer.filled().len()
     }
 
     fn judge(&self, cuts: Vec<(u64, Limit)>) {

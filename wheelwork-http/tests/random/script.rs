@@ -1,11 +1,21 @@
 //! Scripts, and what the model expects of them. Times are milliseconds.
 
-use crate::frames::{self, END_STREAM};
+use crate::app::MUCH;
+use crate::frames::{self, END_STREAM, frame};
 use crate::link;
+use crate::pipe::BUFFER;
 use crate::world::SECOND;
 use kit::Random;
 use std::time::Duration;
 use wheelwork_http::{Limit, Limits, Rate};
+
+/// How long a connection of HTTP/2 may take to end after a soft close.
+const LINGER: u64 = 5_000;
+
+/// The window of a stream.
+const WINDOW: u32 = 120_000;
+
+const UPGRADE: &str = "upgrade: any\r\nconnection: upgrade\r\n";
 
 /// The limits of one history, in milliseconds. Each may be shorter or longer than each other. And when its server stands
 /// still.
@@ -91,19 +101,34 @@ impl Times {
 #[derive(Debug, Default)]
 pub(crate) struct Script {
     pub(crate) is_http2: bool,
-    /// Connects at the first time, and then sends at each.
+    /// Connects at the first time, and then acts at each.
     pub(crate) begin: u64,
-    pub(crate) sends: Vec<(u64, Vec<u8>)>,
+    pub(crate) acts: Vec<(u64, Act)>,
     /// When a hostile client begins to be one.
     pub(crate) stop: u64,
-    /// Does not read any more from this time on.
+    /// From this time on, reads only what it takes expressly.
     pub(crate) reads_until: Option<u64>,
+    /// The shutdown of its socket waits until it has taken all.
+    pub(crate) is_waited_for: bool,
     /// Leaves at this time, if the server has not closed the connection.
     pub(crate) end: u64,
+    /// The server closes the connection at this time and not before, by the model.
+    pub(crate) closed: Option<u64>,
     /// The cuts, by the model.
     pub(crate) cuts: Vec<(u64, Limit)>,
     /// The responses that it gets, by the model.
     pub(crate) answers: usize,
+}
+
+/// What a client does at a time.
+#[derive(Debug)]
+pub(crate) enum Act {
+    Send(Vec<u8>),
+    /// Ends its direction.
+    End,
+    /// Takes so many bytes, which have come.
+    Take(usize),
+    TakeAll,
 }
 
 /// Where a hostile client stops.
@@ -120,9 +145,11 @@ enum Stop {
     /// Sends bytes that are no request.
     Hiding,
     Tunnel,
+    /// Does not take the last response, after which the server shuts the socket down.
+    Ending,
 }
 
-const STOPS: [Stop; 9] = [
+const STOPS: [Stop; 10] = [
     Stop::Silent,
     Stop::Header,
     Stop::Body,
@@ -132,6 +159,7 @@ const STOPS: [Stop; 9] = [
     Stop::Idle,
     Stop::Hiding,
     Stop::Tunnel,
+    Stop::Ending,
 ];
 
 /// A time below a limit, often close to it.
@@ -147,8 +175,8 @@ pub(crate) fn script(random: &mut Random, times: &Times) -> Script {
     loop {
         let script = any_script(random, times);
         // When the server sees a hostile client is known only for what comes before a stall or after it.
-        let is_known = |&(at, _): &(u64, Vec<u8>)| at < script.stop || !times.is_stalled(at);
-        if script.sends.iter().all(is_known) {
+        let is_known = |&(at, _): &(u64, Act)| at < script.stop || !times.is_stalled(at);
+        if script.acts.iter().all(is_known) {
             return script;
         }
     }
@@ -166,14 +194,14 @@ fn any_script(random: &mut Random, times: &Times) -> Script {
     if is_http2 && random.one_in(4) {
         return link::script(random, writer);
     }
-    let stop = random.one_in(2).then(|| STOPS[random.below(9) as usize]);
+    let stop = random.one_in(2).then(|| STOPS[random.below(10) as usize]);
     if stop == Some(Stop::Silent) {
         return writer.cut(times.handshake, Limit::Handshake);
     }
     writer.now += pause(random, times.handshake);
     if is_http2 {
         // Windows for `/big`, but not for `/endless`.
-        let window = [&[0, 4][..], &200_000_u32.to_be_bytes()].concat();
+        let window = [&[0, 4][..], &WINDOW.to_be_bytes()].concat();
         let settings = frames::frame(frames::SETTINGS, 0, 0, &window);
         let window = frames::window_update(0, 1 << 30);
         writer.send([frames::PREFACE, &settings, &window].concat());
@@ -193,15 +221,21 @@ fn any_script(random: &mut Random, times: &Times) -> Script {
     }
     match stop {
         None => {
-            if random.one_in(3) {
-                writer.tunnel(random);
+            match random.below(4) {
+                0 | 1 => _ = writer.tunnel(random, false),
+                2 => writer.ending(random, false),
+                _ => {}
             }
             writer.script.end = writer.now;
             writer.script
         }
         Some(Stop::Tunnel) => {
-            writer.tunnel(random);
-            writer.cut(times.tunnel, Limit::Tunnel)
+            let (limit, name) = writer.tunnel(random, true);
+            writer.cut(limit, name)
+        }
+        Some(Stop::Ending) => {
+            writer.ending(random, true);
+            writer.cut(times.response, Limit::Response)
         }
         Some(Stop::Header) => {
             let since = writer.get(random, "/", Some(Stop::Header));
@@ -235,10 +269,10 @@ fn any_script(random: &mut Random, times: &Times) -> Script {
         }
         Some(Stop::Silent | Stop::Idle | Stop::Hiding) => {
             // Its last request ended before the pause, or it has sent only the preface.
-            if writer.script.sends.is_empty() {
+            if writer.script.acts.is_empty() {
                 return Script { end: writer.now, ..writer.script };
             }
-            let last = writer.script.sends.last().map_or(begin, |&(at, _)| at);
+            let last = writer.script.acts.last().map_or(begin, |&(at, _)| at);
             let last = times.seen(last);
             writer.now = last;
             if stop == Some(Stop::Hiding) {
@@ -254,9 +288,19 @@ fn any_script(random: &mut Random, times: &Times) -> Script {
 fn idle_after(mut script: Script, times: &Times) -> Script {
     let last = script.cuts.last().map_or(0, |&(at, _)| at);
     let idle = times.passes(last, times.idle);
-    script.cuts.push((idle, Limit::Idle));
-    script.end = idle + 20_000;
+    script.close_at(idle, Limit::Idle, times);
     script
+}
+
+impl Script {
+    /// A limit ends the connection. After GOAWAY, HTTP/2 lingers for the answer to a ping, which does not come.
+    fn close_at(&mut self, at: u64, name: Limit, times: &Times) {
+        let lingers = self.is_http2 && name == Limit::Idle;
+        let closed = if lingers { times.passes(at, LINGER) } else { at };
+        self.cuts.push((at, name));
+        self.closed = Some(closed);
+        self.end = closed + 20_000;
+    }
 }
 
 pub(crate) struct Writer {
@@ -267,15 +311,18 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
+    fn act(&mut self, act: Act) {
+        self.script.acts.push((self.now, act));
+    }
+
     pub(crate) fn send(&mut self, bytes: impl Into<Vec<u8>>) {
-        self.script.sends.push((self.now, bytes.into()));
+        self.act(Act::Send(bytes.into()));
     }
 
     /// The connection is cut at the end of a limit that began now.
     fn cut(mut self, limit: u64, name: Limit) -> Script {
         let at = self.times.passes(self.now, limit);
-        self.script.cuts.push((at, name));
-        self.script.end = at + 20_000;
+        self.script.close_at(at, name, &self.times);
         self.script
     }
 
@@ -318,19 +365,115 @@ impl Writer {
         since
     }
 
-    /// An upgrade, or CONNECT within HTTP/2, and some bytes that come back. The last one was just now.
-    fn tunnel(&mut self, random: &mut Random) {
-        let stream = self.stream;
-        let request = match self.script.is_http2 {
-            true => frames::frame(frames::HEADERS, frames::END_HEADERS, stream, &frames::block("CONNECT", "")),
-            false => b"GET /upgrade HTTP/1.1\r\nhost: server\r\nupgrade: echo\r\nconnection: upgrade\r\n\r\n".to_vec(),
+    /// An upgrade, or CONNECT within HTTP/2, and some bytes in one direction or in both. The last ones were just now.
+    /// Returns the limit that runs then.
+    fn tunnel(&mut self, random: &mut Random, stops: bool) -> (u64, Limit) {
+        let Times { idle, tunnel, .. } = self.times;
+        let (stream, is_http2) = (self.stream, self.script.is_http2);
+        let kind = ["echo", "half", "after", "forever"][random.below(4) as usize];
+        let request = match is_http2 {
+            true => frames::connect(stream, &format!("{kind}:1")),
+            false => format!("GET /upgrade?{kind} HTTP/1.1\r\nhost: server\r\n{UPGRADE}\r\n")
+                .into_bytes(),
         };
         self.header(random, request, None);
         self.now = self.times.seen(self.now);
-        for _ in 0..random.below(4) {
-            self.now += pause(random, self.times.tunnel);
-            self.send(if self.script.is_http2 { frames::data(stream, 1) } else { b"x".to_vec() });
+        // Within HTTP/2, a tunnel is no request any more when its service has handed over all that it sends.
+        let of_half = if is_http2 { (idle, Limit::Idle) } else { (tunnel, Limit::Tunnel) };
+        let mut limit = if kind == "half" { of_half } else { (tunnel, Limit::Tunnel) };
+        let is_up = matches!(kind, "echo" | "half");
+        if is_up {
+            for _ in 0..random.below(4) {
+                self.now += pause(random, limit.0);
+                self.tunnel_bytes(stream, 0);
+            }
+            // Over HTTP/1, that is the end of the connection.
+            if stops && !is_http2 || random.one_in(2) {
+                return limit;
+            }
         }
+        self.now += pause(random, limit.0);
+        if is_http2 {
+            self.tunnel_bytes(stream, END_STREAM);
+        } else {
+            self.act(Act::End);
+            self.script.reads_until = (!is_up).then_some(self.now);
+        }
+        limit = if kind == "forever" { limit } else { of_half };
+        if !is_up {
+            self.now = self.times.seen(self.now);
+            self.take_rest(random, stream, limit.0, stops);
+        }
+        if !is_http2 && kind != "forever" && !stops {
+            self.ends_by_itself();
+        }
+        limit
+    }
+
+    fn tunnel_bytes(&mut self, stream: u32, flags: u8) {
+        let is_http2 = self.script.is_http2;
+        self.send(if is_http2 { frame(frames::DATA, flags, stream, b"x") } else { b"x".to_vec() });
+    }
+
+    /// Takes what a tunnel brings, or opens its window, in some steps, and if it does not stop, up to the end.
+    fn take_rest(&mut self, random: &mut Random, stream: u32, limit: u64, stops: bool) {
+        // The system holds so much, or the client's window.
+        let is_http2 = self.script.is_http2;
+        let mut left = MUCH - if is_http2 { WINDOW as usize } else { BUFFER };
+        let steps = random.below(4);
+        for step in 0..=steps {
+            let is_last = step == steps;
+            if is_last && stops {
+                return;
+            }
+            self.now += pause(random, limit);
+            let bytes = if is_last { left } else { 1 + random.below(left as u64 / 4) as usize };
+            left -= bytes;
+            match is_http2 {
+                true => self.send(frames::window_update(stream, bytes as u32)),
+                false => self.act(Act::Take(bytes)),
+            }
+        }
+    }
+
+    /// A last response, after which the server shuts the socket down, and waits until the client has taken all.
+    fn ending(&mut self, random: &mut Random, stops: bool) {
+        let asks = !self.script.is_http2 && random.one_in(2);
+        self.script.is_waited_for = true;
+        let request = match (self.script.is_http2, asks) {
+            (true, _) => frames::get(self.stream, "/big"),
+            (false, true) => {
+                b"GET /big HTTP/1.1\r\nhost: server\r\nconnection: close\r\n\r\n".to_vec()
+            }
+            (false, false) => b"GET /big HTTP/1.1\r\nhost: server\r\n\r\n".to_vec(),
+        };
+        self.header(random, request, None);
+        self.script.reads_until = Some(self.now);
+        self.now = self.times.seen(self.now);
+        if !asks {
+            self.now += pause(random, self.times.idle);
+            self.act(Act::End);
+            self.now = self.times.seen(self.now);
+        }
+        let some = random.below(4);
+        for _ in 0..some {
+            self.now += pause(random, self.times.response);
+            self.act(Act::Take(self.times.enough() as usize));
+        }
+        if !stops {
+            self.now += pause(random, self.times.response);
+            self.act(Act::TakeAll);
+            self.ends_by_itself();
+        } else if some == 0 {
+            self.script.answers -= 1;
+        }
+    }
+
+    /// The server closes the connection when it sees that.
+    fn ends_by_itself(&mut self) {
+        self.now = self.times.seen(self.now);
+        self.script.closed = Some(self.now);
+        self.now += 1;
     }
 
     /// Ends a frame and begins the next one in each message, or sends empty lines.
@@ -389,7 +532,7 @@ impl Writer {
             self.chunk(0, stream, b"x");
         }
         // If both pass in a stall, the pause is judged first.
-        let last = self.script.sends.last().map_or(since, |&(at, _)| at);
+        let last = self.script.acts.last().map_or(since, |&(at, _)| at);
         let window = self.times.window;
         let is_pause = self.times.passes(last, body) == self.times.passes(since, window);
         self.now = since;
