@@ -112,7 +112,7 @@ impl<S: Socket> Limited<S> {
             }
         }
         if conn.has(Flags::TUNNEL) {
-            conn.register_half(half, cx.waker());
+            conn.register_half(half, cx.waker(), || self.stream.untaken());
             let has_turn = conn.has(Flags::DUE | Flags::LOST) && !conn.has(Flags::ABORT);
             if has_turn && self.as_mut().project().turn.poll_for(&conn, cx).is_ready() {
                 conn.attend_tunnel();
@@ -243,12 +243,18 @@ impl Conn {
         self.arm(after(now, self.idle_limit()));
     }
 
-    /// Registers the waker of a half of a tunnel.
-    fn register_half(&self, half: Half, waker: &Waker) {
+    /// Registers the waker of a half of a tunnel. A writer that still waits finds what the client has taken meanwhile.
+    fn register_half(&self, half: Half, waker: &Waker, untaken: impl FnOnce() -> Option<u64>) {
         let mut control = self.control();
         let slot = match half {
             Half::Reader => &mut control.waker,
-            Half::Writer => &mut control.cold_mut().writer,
+            Half::Writer => {
+                let cold = control.cold_mut();
+                if cold.look(untaken(), 0) > 0 {
+                    self.touch();
+                }
+                &mut cold.writer
+            }
         };
         if !slot.as_ref().is_some_and(|previous| previous.will_wake(waker)) {
             *slot = Some(waker.clone());

@@ -136,6 +136,23 @@ fn a_client_that_still_takes_the_end_of_a_tunnel_is_not_idle() {
     });
 }
 
+/// The service waits to write, and the system accepts nothing for longer than the limit of a silent tunnel.
+#[test]
+fn a_tunnel_whose_client_reads_slowly_is_not_silent() {
+    const UPGRADE: &str = "GET /upgrade?endless HTTP/1.1\r\nhost: server\r\nupgrade: any\r\nconnection: upgrade\r\n\r\n";
+    world(slow_limits(), async |world| {
+        let mut client = connect(&world).await;
+        client.send(UPGRADE).await;
+        read(&world, &mut client, 1000, 400).await;
+        assert_eq!(world.cuts(), []);
+        // What it took since the last look counts, and so does what is under way.
+        for _ in 0..3 {
+            world.pass(50 * SECOND).await;
+        }
+        assert_eq!(world.cuts(), [(Limit::Tunnel, Effect::Close)]);
+    });
+}
+
 /// It leaves them in the system of the server, as if they were a response.
 #[test]
 fn a_client_that_takes_answers_to_its_pings_is_idle() {
