@@ -213,9 +213,9 @@ impl Limits {
     /// run instead, and this clock starts anew with each chunk that arrives. So an upload does not count as work of the
     /// handler, and this limit may be shorter than [`body`](Self::body). If all limits of the body are off, this one
     /// also runs during the wait. At the end, the handler's future is dropped, and the answer is 503, or what
-    /// [`handler_status`](Self::handler_status) says. A gRPC call is answered with the status `DEADLINE_EXCEEDED`.
-    /// If its caller has sent a `grpc-timeout`, the call also ends when that time has passed since the header. That
-    /// clock never begins anew, and runs even if this limit is off.
+    /// [`handler_status`](Self::handler_status) says. A call of gRPC or gRPC-Web over HTTP/2 is answered with the status
+    /// `DEADLINE_EXCEEDED`. If its caller has sent a `grpc-timeout`, the call also ends when that time has passed since
+    /// the header. That clock never begins anew, and runs even if this limit is off.
     #[must_use]
     pub fn handler(self, limit: impl Into<Option<Duration>>) -> Self {
         self.for_each_request(|request| request.handler(limit))

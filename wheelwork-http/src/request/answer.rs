@@ -8,12 +8,11 @@ use http::{HeaderValue, Response, StatusCode};
 /// gRPC's DEADLINE_EXCEEDED.
 const DEADLINE_EXCEEDED: HeaderValue = HeaderValue::from_static("4");
 
-/// The answer to a request whose limit has passed.
-pub(super) fn answer(limit: Limit, limits: &Limits, is_grpc: bool) -> Response<()> {
+/// The answer to a request whose limit has passed. `call` is the content type of a call of gRPC.
+pub(super) fn answer(limit: Limit, limits: &Limits, call: Option<&'static str>) -> Response<()> {
     let mut response = Response::new(());
-    if is_grpc {
-        let grpc = HeaderValue::from_static("application/grpc");
-        response.headers_mut().insert(CONTENT_TYPE, grpc);
+    if let Some(call) = call {
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(call));
         response.headers_mut().insert("grpc-status", DEADLINE_EXCEEDED);
     } else if limit == Limit::Handler {
         *response.status_mut() = limits.handler_status;

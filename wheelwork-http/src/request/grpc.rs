@@ -1,12 +1,22 @@
-//! gRPC: which requests are calls, and the deadline of the caller.
+//! gRPC and gRPC-Web: which requests are calls, and the deadline of the caller.
 
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use std::time::Duration;
 
-pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE);
-    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
+/// The content types of calls. One that begins with another comes before it.
+const KINDS: [&str; 5] = [
+    "application/grpc-web-text",
+    "application/grpc-web+json",
+    "application/grpc-web",
+    "application/grpc+json",
+    "application/grpc",
+];
+
+/// The content type of an answer, if this is the header of a call: a client of gRPC-Web takes no other.
+pub(super) fn kind(headers: &HeaderMap) -> Option<&'static str> {
+    let kind = headers.get(CONTENT_TYPE)?.as_bytes();
+    KINDS.into_iter().find(|known| kind.starts_with(known.as_bytes()))
 }
 
 /// How long the caller waits, by `grpc-timeout`: at most eight digits and a unit. Anything else is no deadline.

@@ -42,7 +42,7 @@ impl<S: App> hyper::service::Service<Request<Incoming>> for Respond<S> {
         let kind = Kind {
             is_http2,
             is_connect: request.method() == Method::CONNECT,
-            is_grpc: is_http2 && grpc::is_grpc(request.headers()),
+            call: is_http2.then(|| grpc::kind(request.headers())).flatten(),
         };
         if self.conn.settings.tells_peer {
             request.extensions_mut().insert(self.conn.peer());
@@ -57,7 +57,7 @@ impl<S: App> hyper::service::Service<Request<Incoming>> for Respond<S> {
             request.extensions_mut().insert(OwnLimits::new(&self.conn, record));
         }
         let ticket = Ticket::new(&self.conn, record);
-        if let Some(timeout) = kind.is_grpc.then(|| grpc::timeout(request.headers())).flatten() {
+        if let Some(timeout) = kind.call.and_then(|_| grpc::timeout(request.headers())) {
             ticket.link().iter().for_each(|link| link.caller_waits(timeout));
         }
         let request = request.map(|incoming| RequestBody::new(incoming, &ticket));
@@ -82,7 +82,8 @@ async fn when_ready<S: Service<R>, R>(mut service: S, request: R) -> Result<S::R
 struct Kind {
     is_http2: bool,
     is_connect: bool,
-    is_grpc: bool,
+    /// The content type of a call of gRPC.
+    call: Option<&'static str>,
 }
 
 type Waiting<B, E> = Pin<Box<dyn Future<Output = Result<Response<B>, E>> + Send>>;
@@ -148,7 +149,7 @@ where
             return Poll::Pending;
         };
         ticket.head_sent(None);
-        let answer = answer(limit, ticket.conn.limits(), kind.is_grpc);
+        let answer = answer(limit, ticket.conn.limits(), kind.call);
         let body = ResponseBody::new(None, kind.is_http2, ticket);
         Poll::Ready(Ok(answer.map(|()| body)))
     }

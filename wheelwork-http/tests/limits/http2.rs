@@ -3,7 +3,9 @@
 use crate::app::ACCEPTED;
 use crate::frames::*;
 use crate::world::{Client, SECOND, TICK, World, limits, settle, world};
+use http::{Request, StatusCode};
 use std::time::Duration;
+use tokio::net::TcpStream;
 use wheelwork_http::{Effect, Limit, Limits, Rate};
 
 /// The limit has passed exactly at `after`. Returns the frames that came then.
@@ -222,6 +224,38 @@ fn a_grpc_call_is_answered_with_deadline_exceeded() {
         let cut = (Limit::Handler, Effect::Request);
         let frames = is_cut_after(&world, &mut client, 60 * SECOND, cut).await;
         assert_eq!(frames[0].payload[0], 0x88, ":status 200");
+    });
+}
+
+/// A client of gRPC-Web takes no other content type. As with gRPC, the status may be in the header, with no message.
+#[test]
+fn the_answer_to_a_call_is_of_its_kind() {
+    const KINDS: [[&str; 2]; 8] = [
+        ["application/grpc", "application/grpc"],
+        ["application/grpc+proto", "application/grpc"],
+        ["application/grpc+json", "application/grpc+json"],
+        ["application/grpc-web", "application/grpc-web"],
+        ["application/grpc-web+proto", "application/grpc-web"],
+        ["application/grpc-web+json", "application/grpc-web+json"],
+        ["application/grpc-web-text", "application/grpc-web-text"],
+        ["application/grpc-web-text+proto", "application/grpc-web-text"],
+    ];
+    world(limits(), async |world| {
+        let stream = TcpStream::connect(world.address).await.unwrap();
+        let (mut requests, connection) = h2::client::handshake(stream).await.unwrap();
+        tokio::spawn(async { connection.await.unwrap() });
+        let answers = KINDS.map(|[kind, _]| {
+            let request = Request::post("http://server/never").header("content-type", kind);
+            requests.send_request(request.body(()).unwrap(), true).unwrap().0
+        });
+        world.pass(60 * SECOND).await;
+        for ([_, kind], answer) in KINDS.into_iter().zip(answers) {
+            let answer = answer.await.unwrap();
+            assert_eq!(answer.status(), StatusCode::OK);
+            let headers = ["content-type", "grpc-status"].map(|name| &answer.headers()[name]);
+            assert_eq!(headers, [kind, "4"]);
+            assert!(answer.into_body().is_end_stream());
+        }
     });
 }
 
