@@ -162,8 +162,8 @@ impl Conn {
         }
     }
 
-    /// h2 has sent bytes of a response.
-    pub(crate) fn data_sent(&self, bytes: u64) {
+    /// Bytes of DATA were written.
+    pub(super) fn data_sent(&self, bytes: u64) {
         if let Some(cold) = self.control().cold_if_any() {
             cold.flow.sent += bytes;
         }

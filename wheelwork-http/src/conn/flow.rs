@@ -1,4 +1,5 @@
-//! `Flow`: the bytes of bodies that a connection of HTTP/2 moves, for all of its streams, and whether it may.
+//! `Flow`: the bytes of bodies and tunnels that a connection of HTTP/2 moves, for all of its streams, and whether it
+//! may.
 //!
 //! A limit measures the client. The streams of a client share a link, so the least rate of a stream is judged by what all
 //! of them move in its direction. And while the server lets no bytes in, because services do not read, the wait for a
@@ -9,7 +10,7 @@
 pub(crate) struct Flow {
     /// The bytes of DATA that have come, since the connection has requests.
     pub(super) received: u64,
-    /// The bytes of responses that h2 has sent, since then.
+    /// The bytes of DATA that were written, since then.
     pub(super) sent: u64,
     /// When the window was opened again, or if it is closed, when that was.
     pub(super) turned: u64,

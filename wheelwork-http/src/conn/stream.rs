@@ -166,9 +166,10 @@ impl<S: Socket> Limited<S> {
             is_opened |= http2.frames.window.wrote(&slice[..taken]);
             left -= taken;
         }
-        let has_data = std::mem::take(&mut http2.frames.window.has_data);
-        http2.taking.wrote(written, has_data);
-        if has_data {
+        let data = std::mem::take(&mut http2.frames.window.data);
+        http2.taking.wrote(written, data > 0);
+        if data > 0 {
+            conn.data_sent(data);
             conn.touch_tunnels();
         }
         if is_opened {

@@ -17,13 +17,13 @@ pub(super) struct Window {
     filled: u8,
     /// The bytes of its payload that were not written.
     payload: u32,
-    /// A part of a payload of DATA was written. The reader takes that back.
-    pub(super) has_data: bool,
+    /// The bytes of DATA that were written, and that nobody has counted.
+    pub(super) data: u64,
 }
 
 impl Default for Window {
     fn default() -> Self {
-        Self { left: 65_535, begin: [0; UPDATE], filled: 0, payload: 0, has_data: false }
+        Self { left: 65_535, begin: [0; UPDATE], filled: 0, payload: 0, data: 0 }
     }
 }
 
@@ -42,7 +42,7 @@ impl Window {
             if self.payload > 0 {
                 let passed = (self.payload as usize).min(bytes.len());
                 self.payload -= passed as u32;
-                self.has_data |= self.begin[3] == DATA;
+                self.data += if self.begin[3] == DATA { passed as u64 } else { 0 };
                 bytes = &bytes[passed..];
                 continue;
             }

@@ -29,7 +29,7 @@ impl Debt {
 impl Drop for Debt {
     fn drop(&mut self) {
         if self.bytes > 0 {
-            self.ticket.link().iter().for_each(|link| link.forgive(self.bytes));
+            self.ticket.link().iter().for_each(|link| link.pay(self.bytes));
         }
     }
 }

@@ -58,14 +58,8 @@ impl Link<'_> {
         self.arm(deadline);
     }
 
-    /// h2 has sent bytes.
-    pub(super) fn pay(&self, bytes: u64) {
-        self.conn.data_sent(bytes);
-        self.forgive(bytes);
-    }
-
     /// h2 has sent bytes, or will never send them.
-    pub(super) fn forgive(&self, bytes: u64) {
+    pub(super) fn pay(&self, bytes: u64) {
         let polls = self.conn.polls.load(Ordering::Relaxed);
         self.record.pay(bytes, polls, || self.conn.now());
     }

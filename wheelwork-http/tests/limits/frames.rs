@@ -32,8 +32,8 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     bytes
 }
 
-/// A header block (RFC 7541): all fields by indices of the static table, the path as a literal. For CONNECT, the path is
-/// the authority.
+/// A header block (RFC 7541): all fields by indices of the static table, the path as a literal. For CONNECT, the path
+/// is the authority.
 pub(crate) fn block(method: &str, path: &str) -> Vec<u8> {
     let mut block = match method {
         "GET" => vec![0x82],

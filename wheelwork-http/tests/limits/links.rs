@@ -3,7 +3,8 @@
 
 use crate::app::READS;
 use crate::frames::{
-    ACK, DATA, END_STREAM, HEADERS, PING, RST_STREAM, data, frame, get, post, window_update,
+    ACK, DATA, END_STREAM, HEADERS, PING, RST_STREAM, connect, data, frame, get, post,
+    window_update,
 };
 use crate::world::{Client, SECOND, TICK, World, limits, world};
 use bytes::Bytes;
@@ -233,6 +234,21 @@ fn neither_pings_nor_the_other_direction_keep_a_slow_stream() {
             assert_eq!(world.cuts(), [(Limit::BodyRate, Effect::Request)]);
         });
     }
+}
+
+/// The bytes of a tunnel count for the others, as theirs do.
+#[test]
+fn a_stream_beside_a_busy_tunnel_is_not_cut_for_its_share() {
+    world(limits_with_rates(), async |world| {
+        let mut client = world.connect_http2_with_window(0).await;
+        client.send([connect(1, "endless:1"), get(3, "/endless")].concat()).await;
+        client.frames().await;
+        for _ in 0..50 {
+            client.send([window_update(1, 100), window_update(3, 1)].concat()).await;
+            world.pass(SECOND).await;
+            assert_eq!(world.cuts(), []);
+        }
+    });
 }
 
 /// A client whose streams 11 to 17 have used up the window of the connection, for a service that does not read. The

@@ -3,8 +3,8 @@
 //! A script is what one client does, and when. Its maker knows the limits, and so which of them passes, and when:
 //! the model. An honest client stays below all limits, often by a millisecond, and must never be cut. A hostile one
 //! stops somewhere, and must be cut exactly then, by exactly that limit. Once in each history the server stands still:
-//! what clients do meanwhile, it sees afterwards. Some clients have many streams over a slow link. Some tunnels end half
-//! by half, and some shutdowns of a socket wait for the client.
+//! what clients do meanwhile, it sees afterwards. Some clients have many streams over a slow link. Some tunnels end
+//! half by half, and some shutdowns of a socket wait for the client.
 
 #[path = "../limits/app.rs"]
 mod app;

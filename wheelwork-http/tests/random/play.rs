@@ -118,8 +118,8 @@ impl Player {
         Self { script, number, stream: None, taking, received: Vec::new(), acted: 0 }
     }
 
-    /// No task of the server runs meanwhile if it is stalled. Returns false if it has closed the connection too early, or
-    /// too late.
+    /// No task of the server runs meanwhile if it is stalled. Returns false if it has closed the connection too early,
+    /// or too late.
     async fn act(
         &mut self,
         now: u64,
