@@ -83,6 +83,18 @@ impl<S> Limited<S> {
 }
 
 impl<S: Socket> Limited<S> {
+    /// A write has ended, or would wait. One that never waits must fail, too, after its tunnel was cut.
+    #[inline]
+    fn end_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        polled: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        let conn = &self.member.conn;
+        let is_cut = conn.has(Flags::ABORT) && conn.has(Flags::TUNNEL);
+        if polled.is_pending() || is_cut { self.waits(Half::Writer, cx) } else { polled }
+    }
+
     /// A read or a write would wait. TLS has a buffer of its own, so a flush or a shutdown may write, too.
     #[inline]
     fn waits<T>(self: Pin<&mut Self>, half: Half, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
@@ -371,7 +383,7 @@ impl<S: Socket> AsyncWrite for Limited<S> {
         let polled = this.stream.as_mut().poll_write(cx, bytes);
         Self::wrote(&this.member.conn, &polled);
         Self::follow(this.extra, &this.member.conn, &[IoSlice::new(bytes)], &polled);
-        if polled.is_pending() { self.waits(Half::Writer, cx) } else { polled }
+        self.end_write(cx, polled)
     }
 
     fn poll_write_vectored(
@@ -383,7 +395,7 @@ impl<S: Socket> AsyncWrite for Limited<S> {
         let polled = this.stream.as_mut().poll_write_vectored(cx, slices);
         Self::wrote(&this.member.conn, &polled);
         Self::follow(this.extra, &this.member.conn, slices, &polled);
-        if polled.is_pending() { self.waits(Half::Writer, cx) } else { polled }
+        self.end_write(cx, polled)
     }
 
     fn is_write_vectored(&self) -> bool {

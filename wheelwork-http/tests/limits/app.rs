@@ -21,7 +21,7 @@ thread_local! {
     pub(crate) static TAKEN: Cell<usize> = const { Cell::new(0) };
     /// What `/accept` has read.
     pub(crate) static ACCEPTED: Cell<Option<Collected<Bytes>>> = const { Cell::new(None) };
-    /// Lets `/late` read.
+    /// Lets `/late` read, and a tunnel of `late` write.
     pub(crate) static READS: Arc<Notify> = Arc::default();
     /// What `/keep-own` has kept: each test has a thread of its own.
     pub(crate) static KEPT: Cell<Option<OwnLimits>> = const { Cell::new(None) };
@@ -164,6 +164,7 @@ async fn through(kind: &str, io: TokioIo<Upgraded>) {
         "half" => read_on(io).await,
         "after" => write_after(io, 1).await,
         "forever" => write_after(io, usize::MAX).await,
+        "late" => write_late(io).await,
         _ => echo(io).await,
     }
 }
@@ -196,6 +197,13 @@ async fn write_after(mut io: TokioIo<Upgraded>, times: usize) {
         }
     }
     let _ = io.shutdown().await;
+}
+
+/// Writes a byte whenever `READS` says so.
+async fn write_late(mut io: TokioIo<Upgraded>) {
+    while io.write_all(b".").await.is_ok() {
+        READS.with(Arc::clone).notified().await;
+    }
 }
 
 /// A body that goes on as long as somebody reads it.

@@ -5,8 +5,9 @@ use crate::frames::{
     self, DATA, END_STREAM, GOAWAY, HEADERS, PING, RST_STREAM, connect, frame, get, kinds,
     window_update,
 };
-use crate::world::{Client, SECOND, TICK, World, limits, world};
+use crate::world::{Client, SECOND, TICK, World, limits, settle, world};
 use std::time::Duration;
+use tokio::io::AsyncWriteExt;
 use wheelwork_http::{Effect, Limit, Limits};
 
 const UPGRADE: &str =
@@ -49,6 +50,27 @@ fn a_tunnel_that_begins_in_the_grace_of_the_age_has_no_end_by_it() {
         assert!(client.text().ends_with("x"));
         assert_eq!(world.cuts(), []);
         assert_eq!(world.timer.pending_timeouts(), 0);
+    });
+}
+
+/// The service only writes, and no write waits.
+#[test]
+fn a_tunnel_that_never_waits_ends_with_the_shutdown() {
+    world(limits(), async |world| {
+        let mut client = world.connect().await;
+        client.send(UPGRADE.replace("/upgrade", "/upgrade?late")).await;
+        client.stream.shutdown().await.unwrap();
+        world.server.shutdown();
+        world.pass(31 * SECOND - TICK).await;
+        READS.with(|reads| reads.notify_waiters());
+        settle().await;
+        assert!(client.text().ends_with(".."));
+        world.pass(TICK).await;
+        assert_eq!(world.cuts(), [(Limit::Shutdown, Effect::Close)]);
+        READS.with(|reads| reads.notify_waiters());
+        settle().await;
+        assert_eq!(world.server.connections(), 0);
+        assert!(client.is_closed().await);
     });
 }
 
