@@ -96,7 +96,7 @@ mod tests {
             assert!(!window.take(3), "it is closed already");
             let opened: Vec<bool> = bytes.chunks(piece).map(|piece| window.wrote(piece)).collect();
             assert_eq!(opened.iter().position(|&is_open| is_open), Some(opened.len() - 1));
-            assert_eq!(window.left, 4);
+            assert_eq!((window.left, window.data), (4, 13));
         }
     }
 }
