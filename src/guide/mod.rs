@@ -11,9 +11,9 @@
 //! | sleep and limit futures, or run async code at a deadline | [Async programs](async_programs) |
 //! | wait in a library | [In a library](in_a_library) |
 //! | test code with timeouts | [Tests on virtual time](virtual_time) |
-//! | set the tick, the buckets, the executor, the limit and the threads, and bound the memory | [Sizing](sizing) |
+//! | set the tick, buckets, executor, limit and threads; know [how much memory it takes][memory] | [Sizing](sizing) |
 //! | know what the timer does, and hear of trouble | [Monitoring](watching) |
-//! | shut down, resume after a restart, and know what a drop ends | [Shutdown and restart](shutdown) |
+//! | shut down, resume after a restart, and know [what a drop ends][drop] | [Shutdown and restart](shutdown) |
 //! | notice what is stuck | [A watchdog](a_watchdog) |
 //! | know what a suspend or a stall does | [Suspends and stalls](suspends) |
 //! | know which systems were tested | [Systems](systems) |
@@ -21,13 +21,19 @@
 //! | choose the wheel under the timer | [Choosing a wheel](choosing_a_wheel) |
 //! | port code that uses Netty's `HashedWheelTimer` | [From Netty](from_netty) |
 //! | port code that uses Java's `ScheduledThreadPoolExecutor` | [From a scheduled executor](from_scheduled_executor) |
-//! | port code that uses `tokio::time`, tokio-util's `DelayQueue` or pingora-timeout | [From tokio](from_tokio) |
+//! | port code from `tokio::time`, [`DelayQueue`][queue] or [pingora-timeout][pingora] | [From tokio](from_tokio) |
 //! | compare it with other timers | [How fast it is](speed) |
 //! | know why it is built as it is | [Design notes](design) |
 //! | run work that a crash must not lose, or that a cron schedule starts | [Jobs that survive a crash](jobs) |
 //!
 //! Some answers stand within a chapter:
 //!
+//! - know [what happens if a run takes longer than its period](periodic_work#rate-or-delay-and-missed-runs)
+//! - know what happens if a task panics: it is counted and [logged](watching#the-log), and [no other task is
+//!   affected](crate#guarantees); if it is periodic, it does not run again
+//! - schedule, move or cancel other timeouts in a task: all these calls work there. To run again, a task
+//!   [returns `Next::after`](periodic_work#a-pause-that-changes)
+//! - use sleeps, limits and intervals [in `select!`](async_programs#in-a-select-loop), where futures are dropped
 //! - [pause a timeout](request_deadlines#a-deadline-that-pauses), and resume it with the time that was left
 //! - [take a random part of a pause away](periodic_work#a-pause-that-changes), so that retries do not come together
 //! - [run something at a time of day](periodic_work#at-a-time-of-day)
@@ -40,6 +46,11 @@
 //!
 //! The [crate's page](crate) lists the guarantees and the limits. The chapters are modules of text alone: there is
 //! nothing to import.
+//!
+//! [memory]: sizing#memory
+//! [drop]: shutdown#what-a-drop-ends
+//! [queue]: from_tokio#from-tokio-util
+//! [pingora]: from_tokio#from-pingora-timeout
 
 /// Makes a module of each chapter, whose page ends with links to the chapters beside it. The text is in the file of the
 /// chapter's name, in this folder or in the one that is named. Attributes of a chapter come after its text.
