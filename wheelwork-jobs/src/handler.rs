@@ -37,7 +37,7 @@ pub struct Job<P, S: Store> {
     /// The number of this attempt, from 1. An attempt that ended with its node does not count.
     pub attempt: u32,
     /// How often a node has claimed this attempt, from 1. If it is more than 1, the attempt may have begun
-    /// before, and its node died or was stopped.
+    /// before, and its node died or was stopped. Always 1 with the embedded store.
     pub claims: u32,
     pub(crate) epoch: u64,
     pub(crate) store: Arc<S>,

@@ -97,6 +97,7 @@ impl Kind {
     /// job is dead. At least 1. The first beginning does not count, so that it costs no write.
     ///
     /// Without this limit, a job that ends its process each time it runs would take down one node after the other.
+    /// The embedded store does not count, so such a job runs again at each start of the process.
     pub fn max_claims(mut self, max_claims: u32) -> Self {
         self.max_claims = max_claims.max(1);
         self
