@@ -221,6 +221,9 @@ impl<J> Queue<J> {
 
 impl Drop for Threads {
     fn drop(&mut self) {
+        // First: glibc's `pthread_detach` reads the thread again after another thread may have its memory, if the
+        // thread ends meanwhile.
+        self.threads.lock().clear();
         self.queue.close();
     }
 }
