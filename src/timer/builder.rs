@@ -3,8 +3,8 @@
 use super::error::BuildError;
 use super::handle::{Handle, HashedWheelTimer};
 use crate::base::logging::warning;
+use crate::base::sync::Arc;
 use crate::base::sync::thread::{self, JoinHandle};
-use crate::base::sync::{Arc, Mutex};
 use crate::executor::{Dispatch, Executor, OnRefusal};
 use crate::time::tick::{TickScale, nanos};
 use crate::time::{Clock, Follower, FollowingTimer, Timebase};
@@ -286,11 +286,11 @@ impl Builder {
         let worker = Worker::new(ending, table, wheel, dispatch, pace);
         let thread = start_thread(name, self.stack_size, worker)?;
         control.shared.alarm.parker().adopt(thread.thread());
+        *control.thread.lock() = Some(thread);
         let handle = Handle {
             control,
-            thread: Mutex::new(Some(thread)),
             #[cfg(feature = "metrics")]
-            published: Mutex::new(crate::metrics::Lateness::default()),
+            published: crate::base::sync::Mutex::new(crate::metrics::Lateness::default()),
         };
         Ok(HashedWheelTimer(Arc::new(handle)))
     }

@@ -1,7 +1,6 @@
 //! `HashedWheelTimer`: schedules timeouts, and reports on the timer. `stop` ends it.
 
-use crate::base::sync::thread::JoinHandle;
-use crate::base::sync::{Arc, Mutex};
+use crate::base::sync::Arc;
 use crate::intake::SLOTS;
 use crate::intake::shared::Gate;
 use crate::metrics::{Metrics, ThreadMetrics};
@@ -43,10 +42,9 @@ pub struct HashedWheelTimer(pub(super) Arc<Handle>);
 /// The state that all handles of one timer share. Its drop ends the timer.
 pub(super) struct Handle {
     pub(super) control: Arc<Control>,
-    pub(super) thread: Mutex<Option<JoinHandle<()>>>,
     /// The lateness that `publish_metrics` has already recorded.
     #[cfg(feature = "metrics")]
-    pub(super) published: Mutex<crate::metrics::Lateness>,
+    pub(super) published: crate::base::sync::Mutex<crate::metrics::Lateness>,
 }
 
 impl HashedWheelTimer {

@@ -51,7 +51,7 @@ fn return_of(task: Task) {
 
 /// Takes the worker's thread out of the timer, for a model that drops the last handle.
 fn worker_of(timer: &HashedWheelTimer) -> JoinHandle<()> {
-    timer.0.thread.lock().take().expect("nobody has stopped it")
+    timer.0.control.thread.lock().take().expect("nobody has stopped it")
 }
 
 /// Asserts that each of `accepted` timeouts has ended once, by its task's count and by the timer's.

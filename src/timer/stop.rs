@@ -22,7 +22,8 @@ impl HashedWheelTimer {
     ///
     /// The call waits, without a limit, for a task that runs on the worker at that moment, or for an
     /// executor that is taking a job at that moment. It does not wait for jobs that an executor has
-    /// already taken. The first caller also waits until the worker's thread has ended. Before it ends, the
+    /// already taken. The first caller also waits until the worker's thread has ended, unless a `stop_timeout` or
+    /// `stop_async` has ended the timer before. Before it ends, the
     /// worker's thread runs the reports of the idle managers, drops the executor, and drops the thread-locals
     /// that tasks have used there.
     ///
@@ -114,6 +115,7 @@ impl HashedWheelTimer {
         if control.shared.alarm.parker().is_current_thread() {
             return Err(StopError::FromWorker);
         }
+        let thread = if limit.is_none() { control.thread.lock().take() } else { None };
         control.begin_stop();
         // A limit beyond the last `Instant` is no limit.
         let until = limit.and_then(|limit| Instant::now().checked_add(limit));
@@ -127,7 +129,6 @@ impl HashedWheelTimer {
         }
         // The drop of the executor and of the values that tasks have stored in the thread may take
         // longer than any limit. A panic there ends with the thread.
-        let thread = self.0.thread.lock().take();
         thread.map(JoinHandle::join);
         Ok(unprocessed.unwrap_or_default())
     }

@@ -60,7 +60,7 @@
 use crate::base::catch_panic;
 use crate::base::logging::warning;
 use crate::base::sync::{
-    Arc, AtomicCell, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, thread_local,
+    Arc, AtomicCell, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, thread, thread_local,
 };
 use crate::intake::shared::Gate;
 use crate::intake::{Emptied, Phase, Slot};
@@ -82,13 +82,17 @@ pub(crate) struct Control {
     pub(super) running: Running<Calls>,
     /// The process in which the worker's thread exists.
     pub(crate) process: u32,
+    /// The worker's thread, until a `stop` takes it to wait for its end, or until it ends without one. Then it detaches
+    /// itself, because in glibc, a `pthread_detach` of a thread that ends meanwhile can free the stack of another one.
+    pub(crate) thread: Mutex<Option<thread::JoinHandle<()>>>,
 }
 
 impl Control {
     pub(crate) fn new(shared: SharedRef) -> Self {
         let (timer, internals) = (Link::to(&shared), Internals::default());
         let (progress, running) = (Progress::new(), Running::new());
-        Self { shared, timer, progress, internals, running, process: std::process::id() }
+        let (process, thread) = (std::process::id(), Mutex::new(None));
+        Self { shared, timer, progress, internals, running, process, thread }
     }
 
     /// Whether this process was forked from the one with the worker's thread. Only the thread that forks is in
@@ -184,6 +188,7 @@ impl Deref for Ending {
 impl Drop for Ending {
     fn drop(&mut self) {
         self.shared.gate.close();
+        drop(self.thread.lock().take());
         self.end();
     }
 }

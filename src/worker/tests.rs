@@ -930,6 +930,15 @@ fn a_worker_that_dies_leaves_a_closed_timer(panics_in_drop: bool, end: Phase) {
 }
 
 #[test]
+fn a_worker_that_no_stop_waits_for_detaches_its_own_thread() {
+    let worker = worker();
+    let control = worker.control.0.clone();
+    *control.thread.lock() = Some(std::thread::spawn(|| ()));
+    drop(worker);
+    assert!(control.thread.lock().is_none(), "the drop of a handle would detach it at any time");
+}
+
+#[test]
 fn rule_05_a_worker_that_panics_leaves_a_closed_timer() {
     a_worker_that_dies_leaves_a_closed_timer(false, Phase::Returned);
 }

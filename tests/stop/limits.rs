@@ -186,11 +186,10 @@ fn rule_09_a_stop_with_a_limit_waits_for_a_task_that_ends_in_time() {
     assert_eq!(timer.stop_timeout(ms(60_000)).unwrap().len(), 1);
 }
 
-/// A thread-local that a task has used is dropped when the worker's thread ends. Only a stop without a
-/// limit waits for that, even if it comes later.
-#[test]
+/// A timer whose worker ends only when the returned channel is used: it drops a thread-local then, which a task has
+/// stored there. The flag says that it was dropped.
 #[cfg(not(windows))] // there, no thread of the process starts while one drops its thread-locals
-fn rule_09_a_stop_with_a_limit_does_not_wait_for_thread_locals_of_the_worker() {
+fn with_a_lingering_worker() -> (HashedWheelTimer, mpsc::Sender<()>, Arc<AtomicBool>) {
     struct Lingers(mpsc::Receiver<()>, Arc<AtomicBool>);
     impl Drop for Lingers {
         fn drop(&mut self) {
@@ -206,8 +205,26 @@ fn rule_09_a_stop_with_a_limit_does_not_wait_for_thread_locals_of_the_worker() {
     let store = move || STORED.with(|stored| *stored.borrow_mut() = Some(lingers));
     timer.new_timeout(store, ms(100)).unwrap();
     clock.advance_in_one_jump(ms(100));
+    (timer, release, dropped)
+}
+
+/// Nor does a later stop without a limit wait for it: the worker's thread may be gone by then.
+#[test]
+#[cfg(not(windows))]
+fn rule_09_a_stop_with_a_limit_does_not_wait_for_thread_locals_of_the_worker() {
+    let (timer, release, dropped) = with_a_lingering_worker();
     assert_eq!(timer.stop_timeout(Duration::from_secs(3600)).unwrap().len(), 0);
+    assert_eq!(timer.stop().unwrap().len(), 0);
+    drop(timer);
     assert!(!dropped.load(SeqCst), "it waits");
+    release.send(()).unwrap();
+    eventually("the thread ends", || dropped.load(SeqCst));
+}
+
+#[test]
+#[cfg(not(windows))]
+fn a_stop_without_a_limit_waits_for_thread_locals_of_the_worker() {
+    let (timer, release, dropped) = with_a_lingering_worker();
     let later = std::thread::spawn(move || {
         std::thread::sleep(ms(50));
         release.send(())
