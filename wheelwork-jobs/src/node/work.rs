@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 /// The most claims that one call checks.
 const BATCH: usize = 1_000;
 
-/// Before a take-over is tried again that has freed nothing: somebody has locked what is left.
+/// Before a take-over is tried again that has failed, or has freed nothing: somebody has locked what is left.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Works until the node stops.
@@ -56,7 +56,7 @@ struct Work<S: Store> {
     hunger: Hunger,
     limited: Limited,
     check: Option<Check>,
-    /// When a take-over was tried last that has freed nothing.
+    /// When the last take-over was tried, if it has failed or freed nothing.
     fruitless: Option<Instant>,
 }
 
@@ -131,7 +131,7 @@ impl<S: Store> Work<S> {
         }
         let Some(me) = *self.node.me.read().await else { return Ok(()) };
         if self.lapse().is_some_and(|at| host::now() >= at) {
-            self.take_over().await?;
+            self.take_over().await;
         }
         self.check(me).await?;
         if !self.node.must_rejoin.load(Ordering::Acquire) {
@@ -145,11 +145,15 @@ impl<S: Store> Work<S> {
         Ok(())
     }
 
-    async fn take_over(&mut self) -> Result<()> {
+    /// If it fails, it is tried again later, and holds back nothing else.
+    async fn take_over(&mut self) {
         let freed = self.node.store.take_over().await;
         *lock(&self.node.lapse_at) = None;
         self.node.beat_now.notify_one(); // finds the next one
-        let freed = freed?;
+        let freed = freed.unwrap_or_else(|error| {
+            self.node.note_error(&error);
+            0
+        });
         self.fruitless = (freed == 0).then(host::now);
         if freed > 0 {
             let taker = self.node.number();
@@ -161,7 +165,6 @@ impl<S: Store> Work<S> {
             self.node.counts.count(|all| all.taken_over += freed);
             self.look();
         }
-        Ok(())
     }
 
     /// Reads a batch of claims again.

@@ -266,6 +266,27 @@ async fn a_job_that_somebody_has_locked_does_not_hold_up_a_take_over() {
     assert_eq!(node.metrics().taken_over, 2);
 }
 
+/// Something in the database forbids it each time.
+#[tokio::test]
+async fn a_take_over_that_fails_holds_back_no_claims() {
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    let store = Postgres::new(&url).unwrap();
+    store.prepare().await.unwrap();
+    store.join(None, &[], ms(10)).await.unwrap();
+    let refuse = "
+        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''as the test wants''; END';
+        CREATE TRIGGER refuse BEFORE UPDATE ON wheelwork_nodes
+            FOR EACH ROW WHEN (NEW.id < 0) EXECUTE FUNCTION refuse()";
+    common::connect(&url).await.batch_execute(refuse).await.unwrap();
+    let (builder, _) = counting(store.clone(), Duration::from_secs(3));
+    let node = builder.open().await.unwrap();
+    until("it has failed", || node.metrics().store_errors > 0).await;
+    store.insert(None, ms(10_000), &[insert(1, ms(0))]).await.unwrap();
+    until("the job is done", || node.metrics().done == 1).await;
+    assert_eq!(node.metrics().taken_over, 0);
+}
+
 #[tokio::test]
 async fn a_node_opens_while_a_transaction_of_the_user_is_open() {
     let Some(server) = common::postgres::server() else { return };
