@@ -140,12 +140,14 @@ pub(super) async fn ask<S: Store>(node: Arc<Node<S>>) {
             continue;
         }
         suspects.sort_unstable();
-        let (held, unknown): (Vec<_>, Vec<_>) =
+        let (held, mut unknown): (Vec<_>, Vec<_>) =
             suspects.into_iter().partition(|claim| node.is_held(*claim));
         node.drop_lost(&held).await;
         if !unknown.is_empty() {
-            // Those that are just being claimed do not hold before.
+            // Those that are just being claimed do not hold before. One that does not come is a guess about a later
+            // claim, which nobody has taken away, or a beat tells of it.
             node.claims_answered().await;
+            unknown.retain(|claim| node.is_held(*claim));
             node.drop_lost(&unknown).await;
         }
     }

@@ -540,11 +540,18 @@ impl State {
         }
     }
 
-    /// Somebody who may only read says that the owner of a job has lost it.
+    /// Somebody who may only read says that the owner of a job has lost it. If the job is free, that the node which
+    /// claims it next has lost it by then.
     pub(super) fn rumour(&mut self, id: u128) {
-        let Some(JobRow { owner: Some(owner), epoch, .. }) = self.jobs.get(&id) else { return };
-        let notice = format!("drop {owner} {} {epoch}", JobId::from_u128(id));
-        self.listeners.retain(|_, listener| listener.send(notice.clone()).is_ok());
+        let Some(&JobRow { owner, epoch, .. }) = self.jobs.get(&id) else { return };
+        let claims: Vec<_> = match owner {
+            Some(owner) => vec![(owner, epoch)],
+            None => self.nodes.keys().map(|node| (*node, epoch + 1)).collect(),
+        };
+        for (owner, epoch) in claims {
+            let notice = format!("drop {owner} {} {epoch}", JobId::from_u128(id));
+            self.listeners.retain(|_, listener| listener.send(notice.clone()).is_ok());
+        }
     }
 
     /// How many backends each process has. Of a half-open connection, the server does not know the end.

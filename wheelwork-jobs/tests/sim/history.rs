@@ -109,7 +109,8 @@ pub(super) enum What {
         skip_later_than: Option<u64>,
         act: Act,
     },
-    /// Somebody who may only read tells the owner of the job that it has lost it.
+    /// Somebody who may only read tells the owner of the job that it has lost its claim. If the job is free, all nodes
+    /// are told that they have lost the next one.
     Rumour {
         job: u32,
     },

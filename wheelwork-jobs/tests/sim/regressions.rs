@@ -340,6 +340,21 @@ fn jobs_run_though_a_notice_says_that_they_were_taken_away() {
     keeps_all_rules(&steps);
 }
 
+/// Whoever may read the rows can guess the next claim. A node is told of it just before, and asks, and then claims.
+#[test]
+fn jobs_run_though_a_notice_says_before_their_claim_that_they_were_taken_away() {
+    // Another node would claim them while this one asks.
+    let mut steps = [0, 2].map(|node| at(500, What::Kill { node, lasts: 4_000 })).to_vec();
+    for n in 0..20 {
+        // It is free when its transaction is committed, and claimed soon, before jobs of other kinds.
+        let (job, from, act) = (5 * n + 4, 1_000 + 100 * u64::from(n), Act::Quick);
+        let free = What::ScheduleIn { job, due: 0, key: None, act, open: 1, commits: true };
+        steps.push(at(from, free));
+        steps.extend((from + 8..from + 60).map(|from| at(from, What::Rumour { job })));
+    }
+    keeps_all_rules(&steps);
+}
+
 /// The connections that are made meanwhile never take a write.
 #[test]
 fn nodes_leave_a_server_that_takes_no_writes() {
