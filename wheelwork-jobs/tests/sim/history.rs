@@ -8,6 +8,8 @@ use fastrand::Rng;
 pub(super) const NODES: usize = 3;
 
 // The numbers of the first jobs of a sort.
+/// They are due when a node stops.
+pub(super) const STOPS: u32 = 100;
 pub(super) const TIGHT: u32 = 500;
 pub(super) const RATED: u32 = 1_000;
 pub(super) const UNIQUE: u32 = 2_000;
@@ -43,6 +45,8 @@ pub(super) enum Act {
     Slow(u64),
     /// It fails so often, and then succeeds.
     Fails(u32),
+    /// Its first attempt takes this many milliseconds, and fails.
+    FailsLate(u64),
     Panics,
     /// It puts the job off so often.
     Snoozes(u32),
@@ -230,7 +234,10 @@ pub(super) fn history(seed: u64) -> Vec<Step> {
             _ => {}
         }
     }
-    let kinds: Vec<u32> = (0..rng.u32(0..4)).map(|_| rng.u32(..TROUBLES)).collect();
+    // What nodes leave that stop is judged while nothing else is wrong.
+    let only_stops = rng.u8(..6) == 0;
+    let kinds = if only_stops { 0 } else { rng.u32(0..4) };
+    let kinds: Vec<u32> = (0..kinds).map(|_| rng.u32(..TROUBLES)).collect();
     for kind in kinds {
         for _ in 0..rng.u32(1..5) {
             steps.push(Step { at: rng.u64(500..20_000), what: trouble(kind, jobs, &mut rng) });
@@ -241,7 +248,12 @@ pub(super) fn history(seed: u64) -> Vec<Step> {
     unique(&mut steps, &mut rng);
     groups(&mut steps, &mut rng);
     tight(&mut steps, &mut rng);
-    dead_ends(&mut steps, jobs, &mut rng);
+    if !only_stops {
+        dead_ends(&mut steps, jobs, &mut rng);
+    }
+    if only_stops || rng.u8(..6) == 0 {
+        stops(&mut steps, &mut rng);
+    }
     steps.sort_by_key(|step| step.at);
     steps
 }
@@ -358,6 +370,42 @@ fn dead_ends(steps: &mut Vec<Step>, jobs: u32, rng: &mut Rng) {
     for _ in 0..rng.u32(..8) {
         let (at, job) = (rng.u64(500..20_000), rng.u32(..jobs));
         steps.push(Step { at, what: What::Rumour { job } });
+    }
+}
+
+/// Nodes stop while they run what leaves something to the others: attempts that fail, jobs that have the places of a
+/// limited kind or a key, and last jobs of groups, many of them just when their node asks for the members. Few, so that
+/// the others have no reasons of their own to look for jobs.
+pub(super) fn stops(steps: &mut Vec<Step>, rng: &mut Rng) {
+    for n in 0..rng.u32(1..4) {
+        let (stop, node) = (rng.u64(6_000..20_000), rng.usize(..NODES));
+        steps.push(Step { at: stop, what: What::Stop { node, lasts: rng.u64(10..3_000) } });
+        for job in (STOPS + 40 * n..).take(rng.usize(1..8)) {
+            let (due, since, lasts) = (rng.u64(..1_500), rng.u64(1..500), rng.u64(..900));
+            let act = match rng.u8(..4) {
+                _ if job == STOPS + 40 * n => Act::Slow(since + 900), // the stop takes as long
+                0 => act(rng),
+                1 => Act::Slow(since + lasts),
+                _ => Act::FailsLate(since + lasts),
+            };
+            let at = stop - since - due;
+            steps.push(Step { at, what: What::Schedule { node, job, due, key: None, act } });
+        }
+        let (job, key) = (STOPS + 40 * n + 30, Some(3 + n.to_le_bytes()[0]));
+        let (at, act) = (stop - rng.u64(1..200), Act::InTransaction(rng.u64(100..900)));
+        steps.push(Step { at, what: What::Schedule { node, job, due: 0, key, act } });
+        let (at, other, act) = (stop + rng.u64(..500), rng.usize(..NODES), Act::Quick);
+        let what = What::Schedule { node: other, job: job + 1, due: 0, key, act };
+        steps.push(Step { at, what });
+        for job in (LAST + 10 + 10 * n..).take(rng.usize(..6)) {
+            // The ages at which it looks for its member, which ends soon after the last look before the stop.
+            let ages = std::iter::successors(Some(0_u64), |age| Some(age + 4 + 200.max(age / 8)));
+            let ages: Vec<_> = ages.skip(rng.usize(8..15)).take(2).collect();
+            let (due, at) = (ages[0] + rng.u64(10..60), stop - ages[1] - rng.u64(..10));
+            let (act, unique) = (Act::Quick, None);
+            let what = What::Group { node, job, members: 1, unique, due, act, last: act };
+            steps.push(Step { at, what });
+        }
     }
 }
 

@@ -11,13 +11,14 @@
 //! - `net`, `stream`: the network and its connections; `protocol`: what passes them
 //! - `server`: a backend for each connection
 //! - `history`: steps, and how a seed makes them; `play`: how they are played
-//! - `oracle`: what must hold; `shrink`: which steps matter
+//! - `oracle`: what must hold, by what users see; `claims`: and by the rows; `shrink`: which steps matter
 //! - `regressions`: histories that have broken a rule
 //! - `differential`: the statements of `statement` and those of PostgreSQL, side by side
 #![cfg(test)]
 #![forbid(unsafe_code)]
 #![allow(dead_code, unused_imports)] // users have the rest
 
+mod claims;
 mod db;
 mod differential;
 mod fault;

@@ -80,6 +80,10 @@ pub(crate) enum Rule {
     Ownership,
     /// A node has more connections than it may.
     Connections,
+    /// A job that is due soon stayed free, though a node worked that was told.
+    Unclaimed,
+    /// The last job of a group was put off, though no member was stored.
+    PutOff,
 }
 
 /// The times that bound what may happen.

@@ -1,5 +1,6 @@
 //! Plays a history.
 
+use super::claims::{Bounds, Claims};
 use super::db::JobRow;
 use super::history::{Act, NODES, Step, What, member, sort};
 use super::net::Line;
@@ -48,6 +49,9 @@ const RATE: Rate = Rate { most: 51, period: ms(3_000) };
 /// How often the oracle looks.
 const LOOK: Duration = ms(100);
 
+/// A node holds so many jobs of the kind "n".
+const MOST_HELD: usize = 50;
+
 /// A node has six connections, and closes one before it makes another in its place.
 const MOST_BACKENDS: usize = 6;
 
@@ -66,6 +70,7 @@ struct Inner {
     began: Instant,
     server: Server,
     oracle: Mutex<Oracle>,
+    claims: Mutex<Claims>,
     acts: Mutex<BTreeMap<u32, Act>>,
     /// The jobs that each node repeats when it opens.
     repeated: Mutex<BTreeMap<u32, Repeated>>,
@@ -116,10 +121,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Play {
     fn new() -> Self {
+        let (late, most_held) = (LIMITS.late(), MOST_HELD);
+        let bounds = Bounds { window: WINDOW, late, look: LOOK, most_held, few: FEW };
         Self(Arc::new(Inner {
             began: world::now(),
             server: Server::new(),
             oracle: Mutex::new(Oracle::new(LIMITS)),
+            claims: Mutex::new(Claims::new(bounds)),
             acts: Mutex::default(),
             keys: Mutex::default(),
             doubtful_keys: Mutex::default(),
@@ -141,6 +149,10 @@ impl Play {
 
     fn oracle(&self) -> MutexGuard<'_, Oracle> {
         lock(&self.0.oracle)
+    }
+
+    fn claims(&self) -> MutexGuard<'_, Claims> {
+        lock(&self.0.claims)
     }
 
     fn calm(&self, after: Duration) {
@@ -201,6 +213,7 @@ impl Play {
             self.judge_connections();
             self.judge_effects();
             self.judge_rate();
+            self.judge_claims();
             let rows = self.rows();
             let clock = self.clock().as_micros();
             let mut oracle = self.oracle();
@@ -261,6 +274,17 @@ impl Play {
         let wait = state.jobs.values().any(|row| waits(&row));
         drop(state);
         self.oracle().claimed_at_a_rate(&claims, wait, self.now());
+    }
+
+    fn judge_claims(&self) {
+        let works = |slot: &Slot| slot.jobs.is_some() && slot.paused.is_none();
+        let works = lock(&self.0.slots).iter().any(works);
+        let (now, clock, state) = (self.now(), self.clock(), self.0.server.db.state());
+        let judged = self.claims().judge(now, clock, &state.jobs, works);
+        drop(state);
+        if let Some(Violation { rule, what }) = judged {
+            self.oracle().violated(rule, what);
+        }
     }
 
     fn id(&self, job: u32) -> JobId {
@@ -331,7 +355,7 @@ impl Play {
                 async move { play.handle(node, job).await }
             };
             let retry = Retry::default().attempts(1_000).first(ms(100)).longest(RETRY);
-            let kind = Kind::new("n").concurrency(8).most_held(50).retry(retry);
+            let kind = Kind::new("n").concurrency(8).most_held(MOST_HELD).retry(retry);
             let few = Kind::new("few").total_concurrency(FEW).retry(retry);
             let most = u32::try_from(RATE.most).unwrap_or(u32::MAX);
             let rated = Kind::new("rated").rate(most, RATE.period).retry(retry);
@@ -354,6 +378,7 @@ impl Play {
                 }
                 Err(_) => {
                     self.oracle().fault(self.now() + ms(500));
+                    self.claims().wrong(self.now() + ms(500));
                     world::sleep(ms(100)).await;
                 }
             }
@@ -367,6 +392,7 @@ impl Play {
     async fn handle(&self, node: usize, job: Job<u32, Postgres>) -> Result<(), String> {
         let number = self.number(job.id);
         let now = self.now();
+        self.claims().begins(job.id);
         let rows = self.rows();
         self.oracle().judge_group(number, &rows, now);
         self.judge_effects();
@@ -400,8 +426,12 @@ impl Play {
                 Ok(())
             }
             Act::Fails(times) if job.attempt <= times => Err("it fails".into()),
+            Act::FailsLate(time) if job.attempt == 1 => {
+                world::sleep(ms(time)).await;
+                Err("it fails late".into())
+            }
             Act::Panics if job.attempt == 1 => resume_unwind(Box::new("it panics")), // in silence
-            Act::Fails(_) | Act::Panics | Act::Snoozes(0) => Ok(()),
+            Act::Fails(_) | Act::FailsLate(_) | Act::Panics | Act::Snoozes(0) => Ok(()),
             Act::Snoozes(times) => {
                 lock(&self.0.acts).insert(number, Act::Snoozes(times - 1));
                 job.snooze(ms(100 * u64::from(times)));
@@ -501,7 +531,7 @@ impl Play {
                 self.later(lasts, move |play| play.start(node));
             }
             What::Stop { node, lasts } => {
-                self.no_contact(node, lasting(lasts + 2_500));
+                self.away(node, lasting(lasts + 2_500));
                 self.user(move |play| async move { play.stop(node, lasts).await });
             }
             What::Network { node, line, lasts } => {
@@ -562,6 +592,7 @@ impl Play {
                 let (by, back) = (ms(by.unsigned_abs()), by < 0);
                 self.0.server.db.jump(by, back);
                 self.calm(now);
+                self.claims().wrong(now);
                 self.oracle().clock_set(now, if back { by } else { Duration::ZERO });
             }
         }
@@ -579,6 +610,12 @@ impl Play {
     }
 
     fn no_contact(&self, node: usize, until: Duration) {
+        self.claims().wrong(until);
+        self.away(node, until);
+    }
+
+    /// A node has stopped. What it leaves is claimed at once all the same.
+    fn away(&self, node: usize, until: Duration) {
         self.calm(until);
         self.oracle().no_contact(node, until);
     }
@@ -589,6 +626,7 @@ impl Play {
 
     fn deaf(&self, node: usize, until: Duration) {
         self.calm(until);
+        self.claims().wrong(until);
         let mut oracle = self.oracle();
         oracle.fault(until);
         oracle.deaf(node, until);
@@ -596,6 +634,7 @@ impl Play {
 
     fn deaf_only(&self, node: usize, until: Duration) {
         self.calm(until);
+        self.claims().wrong(until);
         self.oracle().deaf(node, until);
     }
 
@@ -784,8 +823,9 @@ impl Play {
         if !keyed {
             oracle.answered("schedule", called, now);
         }
-        if answer.is_ok() {
+        if let Ok(id) = answer {
             oracle.stored(job, now);
+            self.claims().told(id);
         }
         answer.map_err(|error| {
             if !keyed {
@@ -813,6 +853,7 @@ impl Play {
     fn change(&self, node: usize, job: u32, due: Option<u64>) {
         let due = due.map(|due| self.clock().after(ms(due)));
         let change = self.oracle().changes(job, due.map(Timestamp::as_micros), self.now());
+        self.claims().moves(self.id(job));
         self.user(move |play| async move {
             let called = play.now();
             let Some(jobs) = play.jobs(node) else {
@@ -865,7 +906,10 @@ impl Play {
                 play.oracle().changed(rival, change, answer, now);
             }
             match answer {
-                Ok(_) => play.oracle().stored(job, now),
+                Ok(_) => {
+                    play.oracle().stored(job, now);
+                    play.claims().told(play.id(job));
+                }
                 Err(_) => _ = lock(&play.0.doubtful_keys).insert(key),
             }
         });
@@ -874,6 +918,7 @@ impl Play {
     async fn lock_row(&self, job: u32, lasts: u64) {
         let begun = self.now();
         let until = begun + ms(lasts) + LIMIT;
+        self.claims().wrong(until);
         self.oracle().locked(job, until);
         let Ok(mut client) = self.0.server.user().await else { return };
         let Ok(transaction) = client.transaction().await else { return };
@@ -882,6 +927,7 @@ impl Play {
         world::sleep((begun + ms(lasts)).saturating_sub(self.now())).await;
         drop(transaction);
         let until = self.now();
+        self.claims().wrong(until);
         self.oracle().locked(job, until + LIMIT);
         self.calm(until);
     }
@@ -890,6 +936,7 @@ impl Play {
         if !self.oracle().pauses(self.now()) {
             return; // somebody has paused it
         }
+        self.claims().wrong(self.now() + ms(lasts));
         self.set_paused(true).await;
         let now = self.now();
         self.oracle().paused(now);
@@ -897,6 +944,7 @@ impl Play {
         self.oracle().resumes(self.now());
         self.set_paused(false).await;
         let now = self.now();
+        self.claims().wrong(now);
         self.oracle().resumed(now);
         self.calm(now);
     }
@@ -958,7 +1006,7 @@ impl Play {
         let _ = world::within(ms(2_000), jobs.stop(ms(1_000))).await;
         drop(jobs);
         self.kill(node);
-        self.no_contact(node, self.now() + ms(lasts + 500));
+        self.away(node, self.now() + ms(lasts + 500));
         world::sleep(ms(lasts)).await;
         if lock(&self.0.slots)[node].process.is_none() {
             self.start(node);

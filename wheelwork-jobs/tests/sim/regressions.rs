@@ -1,8 +1,9 @@
 //! Histories that have broken a rule.
 
-use super::history::{Act, LAST, PERIODIC, RATED, RIVALS, Step, TIGHT, UNIQUE, What, at};
+use super::history::{Act, LAST, PERIODIC, RATED, RIVALS, Step, TIGHT, UNIQUE, What, at, stops};
 use super::net::Line;
 use super::play::play;
+use fastrand::Rng;
 
 /// Plays a history in some orders.
 fn keeps_all_rules(steps: &[Step]) {
@@ -353,6 +354,17 @@ fn jobs_run_though_a_notice_says_before_their_claim_that_they_were_taken_away() 
         steps.extend((from + 8..from + 60).map(|from| at(from, What::Rumour { job })));
     }
     keeps_all_rules(&steps);
+}
+
+/// Nothing else is wrong.
+#[test]
+fn what_nodes_leave_that_stop_is_claimed_at_once() {
+    for seed in 0..8 {
+        let mut steps = Vec::new();
+        stops(&mut steps, &mut Rng::with_seed(seed));
+        steps.sort_by_key(|step| step.at);
+        keeps_all_rules_in(1, &steps);
+    }
 }
 
 /// The connections that are made meanwhile never take a write.
