@@ -314,11 +314,46 @@ pub(crate) use delete_first;
 pub(crate) const UNMARK: &str =
     delete_first!("wheelwork_unique", "mark", "until <= statement_timestamp()", "until", "$1");
 
+/// The part of a statement that locks the first free jobs of the kind `$kind`, at most `$room`. First those that are
+/// due and have a priority, each priority by the index of these (a kind that has none costs one look), then the others
+/// that are due up to `$horizon`. The first part has locked what it returns, so the second leaves it out.
+#[rustfmt::skip] // as it is sent
+macro_rules! first_free {
+    ($kind:literal, $room:literal, $horizon:literal) => {
+        concat!("
+SELECT urgent.id
+FROM generate_series(9, 1, -1) AS level,
+LATERAL (
+    SELECT id FROM wheelwork_jobs
+    WHERE kind = ", $kind, " AND priority = level AND priority > 0
+        AND owner IS NULL AND NOT dead AND due <= statement_timestamp()
+    ORDER BY due
+    LIMIT ", $room, "
+    FOR UPDATE SKIP LOCKED
+) AS urgent
+WHERE EXISTS (
+    SELECT FROM wheelwork_jobs
+    WHERE kind = ", $kind, " AND priority > 0 AND owner IS NULL AND NOT dead
+)
+UNION ALL
+SELECT others.id
+FROM (
+    SELECT id FROM wheelwork_jobs
+    WHERE kind = ", $kind, " AND owner IS NULL AND NOT dead
+        AND due <= ", $horizon, "
+        AND (priority = 0 OR due > statement_timestamp())
+    ORDER BY due
+    LIMIT ", $room, "
+    FOR UPDATE SKIP LOCKED
+) AS others
+LIMIT ", $room)
+    };
+}
+
 /// Claims for the node $1 free jobs that are due within $2 microseconds: of each kind $3 that is not paused at most
-/// $4. First those that are due and have a priority, each priority by the index of these (a kind that has none costs
-/// one look), then the others. The first statement has locked what it returns, so the second leaves it out. `OFFSET` keeps the
-/// planner from asking whether a kind is paused when its jobs are locked already.
-pub(crate) const CLAIM: &str = "
+/// $4. `OFFSET` keeps the planner from asking whether a kind is paused when its jobs are locked already.
+pub(crate) const CLAIM: &str = concat!(
+    "
 WITH me AS (
     SELECT id FROM wheelwork_nodes WHERE id = $1 FOR KEY SHARE
 ),
@@ -329,34 +364,9 @@ near AS (
         WHERE NOT EXISTS (SELECT FROM wheelwork_kinds AS known WHERE known.kind = all_of.kind AND paused)
         OFFSET 0
     ) AS mine,
-    LATERAL (
-        SELECT urgent.id
-        FROM generate_series(9, 1, -1) AS level,
-        LATERAL (
-            SELECT id FROM wheelwork_jobs
-            WHERE kind = mine.kind AND priority = level AND priority > 0
-                AND owner IS NULL AND NOT dead AND due <= statement_timestamp()
-            ORDER BY due
-            LIMIT mine.room
-            FOR UPDATE SKIP LOCKED
-        ) AS urgent
-        WHERE EXISTS (
-            SELECT FROM wheelwork_jobs
-            WHERE kind = mine.kind AND priority > 0 AND owner IS NULL AND NOT dead
-        )
-        UNION ALL
-        SELECT others.id
-        FROM (
-            SELECT id FROM wheelwork_jobs
-            WHERE kind = mine.kind AND owner IS NULL AND NOT dead
-                AND due <= statement_timestamp() + $2::bigint * interval '1 microsecond'
-                AND (priority = 0 OR due > statement_timestamp())
-            ORDER BY due
-            LIMIT mine.room
-            FOR UPDATE SKIP LOCKED
-        ) AS others
-        LIMIT mine.room
-    ) AS free
+    LATERAL (",
+    first_free!("mine.kind", "mine.room", "statement_timestamp() + $2::bigint * interval '1 microsecond'"),
+    ") AS free
 )
 UPDATE wheelwork_jobs AS job
 SET owner = me.id, epoch = job.epoch + 1, claims = job.claims + 1, limited = false
@@ -364,7 +374,8 @@ FROM me
 WHERE job.id = ANY (ARRAY (SELECT near.id FROM near))
 RETURNING
     job.id, job.epoch, job.kind, job.due, job.payload, job.attempts, job.claims, job.priority::bigint,
-    job.key";
+    job.key"
+);
 
 /// Makes the kind $1 known.
 pub(crate) const KNOW_KIND: &str = "
@@ -382,7 +393,8 @@ INSERT INTO wheelwork_kinds (kind) VALUES ($1) ON CONFLICT DO NOTHING";
 ///
 /// Answers at least one row: whose turn it is, how many it could claim, when the next job is due within $2
 /// microseconds, when the rate allows one more if it allows none now, and a job.
-pub(crate) const CLAIM_LIMITED: &str = "
+pub(crate) const CLAIM_LIMITED: &str = concat!(
+    "
 WITH me AS (
     SELECT id FROM wheelwork_nodes WHERE id = $1 FOR KEY SHARE
 ),
@@ -413,28 +425,9 @@ room AS (
 ),
 near AS (
     SELECT due.id
-    FROM (
-        SELECT urgent.id
-        FROM generate_series(9, 1, -1) AS level,
-        LATERAL (
-            SELECT id FROM wheelwork_jobs
-            WHERE kind = $3 AND priority = level AND priority > 0
-                AND owner IS NULL AND NOT dead AND due <= statement_timestamp()
-            ORDER BY due
-            LIMIT coalesce((SELECT room FROM room), 0)
-            FOR UPDATE SKIP LOCKED
-        ) AS urgent
-        UNION ALL
-        SELECT others.id
-        FROM (
-            SELECT id FROM wheelwork_jobs
-            WHERE kind = $3 AND owner IS NULL AND NOT dead AND due <= statement_timestamp() AND priority = 0
-            ORDER BY due
-            LIMIT coalesce((SELECT room FROM room), 0)
-            FOR UPDATE SKIP LOCKED
-        ) AS others
-        LIMIT coalesce((SELECT room FROM room), 0)
-    ) AS due
+    FROM (",
+    first_free!("$3", "coalesce((SELECT room FROM room), 0)", "statement_timestamp()"),
+    ") AS due
 ),
 claimed AS (
     UPDATE wheelwork_jobs AS job
@@ -475,7 +468,8 @@ SELECT
         SELECT after.spent - ($7::bigint - 1) * after.pace FROM after
         WHERE after.spent > statement_timestamp() + ($7::bigint - 1) * after.pace
     )
-FROM (SELECT) AS one LEFT JOIN claimed ON true";
+FROM (SELECT) AS one LEFT JOIN claimed ON true"
+);
 
 /// Deletes jobs: ids $1, epochs $2. Passes over rows that somebody has locked.
 pub(crate) const DONE: &str = concat!(
