@@ -45,6 +45,9 @@ use tokio_postgres::{
 };
 use tokio_util::sync::CancellationToken;
 
+/// The values of a statement's parameters.
+pub(super) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
+
 pub(crate) type Later<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub(crate) type Connecting = Later<Result<Session, tokio_postgres::Error>>;
 
@@ -422,12 +425,12 @@ impl Call<'_> {
     pub(super) async fn query(
         &mut self,
         statement: &'static str,
-        parameters: &[&(dyn ToSql + Sync)],
+        values: Values<'_>,
     ) -> Result<Vec<Row>> {
-        match self.send(statement, parameters).await {
+        match self.send(statement, values).await {
             // A pool that mixes connections up does so again.
             Err(error) if state_of(&error).is_some_and(is_useless) => {
-                self.send_again(error, statement, parameters).await
+                self.send_again(error, statement, values).await
             }
             answer => answer,
         }
@@ -437,10 +440,10 @@ impl Call<'_> {
     pub(super) async fn read(
         &mut self,
         statement: &'static str,
-        parameters: &[&(dyn ToSql + Sync)],
+        values: Values<'_>,
     ) -> Result<Vec<Row>> {
-        match self.query(statement, parameters).await {
-            Err(error) if error.is_lost() => self.send_again(error, statement, parameters).await,
+        match self.query(statement, values).await {
+            Err(error) if error.is_lost() => self.send_again(error, statement, values).await,
             answer => answer,
         }
     }
@@ -449,18 +452,14 @@ impl Call<'_> {
         &mut self,
         first: StoreError,
         statement: &'static str,
-        parameters: &[&(dyn ToSql + Sync)],
+        values: Values<'_>,
     ) -> Result<Vec<Row>> {
         log::info!("{first}");
         self.renew().await?;
-        self.send(statement, parameters).await
+        self.send(statement, values).await
     }
 
-    async fn send(
-        &mut self,
-        statement: &'static str,
-        parameters: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>> {
+    async fn send(&mut self, statement: &'static str, values: Values<'_>) -> Result<Vec<Row>> {
         let (action, limit, connector) = (self.action, self.limit, &self.link.connector);
         let Some(session) = &mut self.session else {
             return Err(StoreError::new(action, "the connection is closed").undone());
@@ -476,7 +475,7 @@ impl Call<'_> {
                     prepared
                 }
             };
-            client.query(&prepared, parameters).await
+            client.query(&prepared, values).await
         };
         let answer = host::timeout(limit, query).await;
         let Some(answer) = answer else { return Err(no_answer(action, limit)) };

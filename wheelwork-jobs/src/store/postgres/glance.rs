@@ -3,7 +3,7 @@
 
 use super::history::PEEK_DONE;
 use super::rows::{self, get};
-use super::{Inner, Parameters, limit};
+use super::{Inner, Values, limit};
 use crate::job::{State, StoredJob};
 use crate::store::{Glance, Most, Peek, Result};
 
@@ -124,14 +124,14 @@ impl Inner {
         let mut call = self.reads.call("list jobs").await?;
         let Peek { kind, state, skip, most } = peek;
         let (skip, most, all) = (limit(*skip), limit(*most), limit(Peek::MOST_READ));
-        let last: Parameters<'_, 4> = [kind, &skip, &most, &all];
+        let last: Values<'_> = &[kind, &skip, &most, &all];
         match state {
             State::Waiting => {
                 let rows = call.read(PEEK_WAITING, &[kind, &skip, &most]).await?;
                 rows.iter().map(rows::stored).collect()
             }
-            State::Dead => call.read(PEEK_DEAD, &last).await?.iter().map(rows::stored).collect(),
-            State::Done => call.read(PEEK_DONE, &last).await?.iter().map(rows::done).collect(),
+            State::Dead => call.read(PEEK_DEAD, last).await?.iter().map(rows::stored).collect(),
+            State::Done => call.read(PEEK_DONE, last).await?.iter().map(rows::done).collect(),
             State::Claimed => Ok(Vec::new()),
         }
     }

@@ -3,10 +3,10 @@
 
 use super::connect::{Call, is_locked, is_of_connection, state_of};
 use super::rows::{get, uuid};
-use super::{Inner, Parameters, micros, rows, sql, time_or_delay};
+use super::{Inner, Values, micros, rows, sql, time_or_delay};
 use crate::host;
 use crate::job::{JobId, NewJob};
-use crate::store::{Insert, Inserted, Insertion, Result, StoreError};
+use crate::store::{Insert, Inserted, Insertion, NodeId, Result, StoreError};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +19,11 @@ const SEPARATION: Duration = Duration::from_millis(250);
 impl Inner {
     pub(super) async fn insert(
         &self,
-        node: Option<i64>,
-        window: i64,
+        node: Option<NodeId>,
+        window: Duration,
         jobs: &[Insert],
     ) -> Result<Vec<Insertion>> {
+        let (node, window) = (node.map(|NodeId(node)| node), micros(window));
         let mut call = self.inserts.call("store jobs").await?;
         let begun = host::now();
         let mut answers: Vec<Option<Insertion>> = jobs.iter().map(|_| None).collect();
@@ -106,14 +107,14 @@ async fn insert(
     let may_claim: Vec<_> = jobs.iter().map(|insert| insert.claim).collect();
     let levels: Vec<_> = new().map(|job| i64::from(job.priority)).collect();
     let periods: Vec<_> = new().map(|job| job.unique_for.map(micros)).collect();
-    let parameters: Parameters<'_, 11> = [
+    let values: Values<'_> = &[
         &node, &window, &ids, &kinds, &keys, &times, &delays, &payloads, &may_claim, &levels,
         &periods,
     ];
     let is_unique = periods.iter().any(Option::is_some);
     let rows = match is_unique {
-        true => call.query(sql::INSERT_UNIQUE, &parameters).await?,
-        false => call.query(sql::INSERT, &parameters[..10]).await?,
+        true => call.query(sql::INSERT_UNIQUE, values).await?,
+        false => call.query(sql::INSERT, &values[..10]).await?,
     };
     let mut stored: HashMap<Uuid, Inserted> =
         rows.iter().map(rows::inserted).collect::<Result<_, _>>()?;

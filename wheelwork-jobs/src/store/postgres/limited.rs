@@ -1,15 +1,16 @@
 //! Claims of kinds that are limited over all nodes, which take turns.
 
 use super::rows::{self, get, one};
-use super::{Inner, Parameters, limit, micros, sql};
-use crate::store::{ClaimedLimited, KindLimits, Result};
+use super::{Inner, Values, limit, micros, sql};
+use crate::store::{ClaimedLimited, KindLimits, NodeId, Result};
+use std::time::Duration;
 use uuid::Uuid;
 
 impl Inner {
     pub(super) async fn claim_limited(
         &self,
-        node: i64,
-        window: i64,
+        NodeId(node): NodeId,
+        window: Duration,
         kind: &str,
         room: usize,
         limits: KindLimits,
@@ -17,10 +18,10 @@ impl Inner {
         let (room, concurrency) = (limit(room), limits.concurrency.map(limit));
         let rate = limits.rate.map(|rate| (micros(rate.interval).max(1), i64::from(rate.burst)));
         let (interval, burst) = rate.unzip();
-        let parameters: Parameters<'_, 7> =
-            [&node, &window, &kind, &room, &concurrency, &interval, &burst];
+        let values: Values<'_> =
+            &[&node, &micros(window), &kind, &room, &concurrency, &interval, &burst];
         let mut call = self.node.call("claim jobs of a limited kind").await?;
-        let answer = call.query(sql::CLAIM_LIMITED, &parameters).await?;
+        let answer = call.query(sql::CLAIM_LIMITED, values).await?;
         let first = one(&answer)?;
         let turn: &str = get(first, 9)?;
         if turn == "unknown" {

@@ -34,7 +34,7 @@ pub(crate) mod sql;
 mod tls;
 mod url;
 
-use self::connect::{Connector, Described, Limits, Link, is_locked};
+use self::connect::{Connector, Described, Limits, Link, Values, is_locked};
 use self::listen::Ears;
 use self::nodes::Moves;
 use self::open::Open;
@@ -57,7 +57,6 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
-use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, NoTls, Row, Socket};
 use uuid::Uuid;
 
@@ -243,12 +242,12 @@ impl Inner {
         &self,
         action: &'static str,
         statement: &'static str,
-        parameters: &[&(dyn ToSql + Sync)],
+        values: Values<'_>,
     ) -> Result<Vec<Row>> {
         let begun = host::now();
         let mut pause = FIRST_PAUSE;
         loop {
-            let answer = self.calls.call(action).await?.query(statement, parameters).await;
+            let answer = self.calls.call(action).await?.query(statement, values).await;
             match answer {
                 Err(error) if is_locked(&error) && host::elapsed(begun) < self.limit => {}
                 answer => return answer,
@@ -294,7 +293,32 @@ impl Store for Postgres {
     }
 }
 
+/// Calls that another file has.
+macro_rules! elsewhere {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {
+        $(async fn $name(&self, $($argument: $type),*) -> Result<$answer> {
+            self.0.$name($($argument),*).await
+        })*
+    };
+}
+
 impl Calls for Postgres {
+    elsewhere! {
+        leave(node: NodeId) -> ();
+        take_over() -> u64;
+        insert(node: Option<NodeId>, window: Duration, jobs: &[Insert]) -> Vec<Insertion>;
+        claim_limited(
+            node: NodeId, window: Duration, kind: &Arc<str>, room: usize, limits: KindLimits
+        ) -> ClaimedLimited;
+        start(node: NodeId, claims: &[Claim]) -> Vec<Started>;
+        finish(ends: &[End]) -> Vec<Finished>;
+        replace(window: Duration, job: &NewJob, me: Option<NodeId>) -> Replaced;
+        revoked(claims: &[(NodeId, Claim)]) -> Vec<(NodeId, Claim)>;
+        report(reports: &[(Claim, Progress)]) -> ();
+        glance(most: Most) -> Glance;
+        peek(peek: &Peek) -> Vec<StoredJob>;
+    }
+
     /// A connection lives on the runtime that has made it.
     fn apart(self) -> Self {
         Self::over(&self.0.connector, self.0.limit)
@@ -313,10 +337,6 @@ impl Calls for Postgres {
             }
         }
         self.0.join(old.map(|NodeId(old)| old), keep, liveness).await
-    }
-
-    async fn leave(&self, NodeId(node): NodeId) -> Result<()> {
-        self.0.leave(node).await
     }
 
     async fn tell(&self) -> Result<()> {
@@ -347,20 +367,6 @@ impl Calls for Postgres {
         })
     }
 
-    async fn take_over(&self) -> Result<u64> {
-        self.0.take_over().await
-    }
-
-    async fn insert(
-        &self,
-        node: Option<NodeId>,
-        window: Duration,
-        jobs: &[Insert],
-    ) -> Result<Vec<Insertion>> {
-        let node = node.map(|NodeId(node)| node);
-        self.0.insert(node, micros(window), jobs).await
-    }
-
     async fn claim(
         &self,
         NodeId(node): NodeId,
@@ -374,27 +380,8 @@ impl Calls for Postgres {
         rows.iter().map(rows::claimed).collect()
     }
 
-    async fn claim_limited(
-        &self,
-        NodeId(node): NodeId,
-        window: Duration,
-        kind: &Arc<str>,
-        room: usize,
-        limits: KindLimits,
-    ) -> Result<ClaimedLimited> {
-        self.0.claim_limited(node, micros(window), kind, room, limits).await
-    }
-
     async fn holding(&self, NodeId(node): NodeId, claims: &[Claim]) -> Result<Vec<Claim>> {
         ends::held(&mut self.0.node.call("check claims").await?, node, claims).await
-    }
-
-    async fn start(&self, node: NodeId, claims: &[Claim]) -> Result<Vec<Started>> {
-        self.0.start(node, claims).await
-    }
-
-    async fn finish(&self, ends: &[End]) -> Result<Vec<Finished>> {
-        self.0.finish(ends).await
     }
 
     async fn cancel(&self, id: JobId, me: Option<NodeId>) -> Result<Option<Cancelled>> {
@@ -415,22 +402,9 @@ impl Calls for Postgres {
         let (time, delay) = time_or_delay(when);
         let (id, window, me) = (uuid(id), micros(window), me.map(|NodeId(me)| me));
         let from = from.map(SystemTime::from);
-        let parameters: Parameters<'_, 7> = [&id, &time, &delay, &window, &dead, &me, &from];
-        let rows = self.0.change("reschedule a job", sql::RESCHEDULE, &parameters).await?;
+        let values: Values<'_> = &[&id, &time, &delay, &window, &dead, &me, &from];
+        let rows = self.0.change("reschedule a job", sql::RESCHEDULE, values).await?;
         rows.first().map(rows::removed).transpose()
-    }
-
-    async fn replace(
-        &self,
-        window: Duration,
-        job: &NewJob,
-        me: Option<NodeId>,
-    ) -> Result<Replaced> {
-        self.0.replace(micros(window), job, me.map(|NodeId(me)| me)).await
-    }
-
-    async fn revoked(&self, claims: &[(NodeId, Claim)]) -> Result<Vec<(NodeId, Claim)>> {
-        self.0.revoked(claims).await
     }
 
     async fn acknowledge(&self, NodeId(node): NodeId, claims: &[Claim]) -> Result<()> {
@@ -440,8 +414,8 @@ impl Calls for Postgres {
     }
 
     async fn prune(&self, kind: Option<&str>, before: Timestamp, most: usize) -> Result<usize> {
-        let parameters: Parameters<'_, 3> = [&kind, &SystemTime::from(before), &limit(most)];
-        Ok(self.0.change("prune dead jobs", sql::PRUNE, &parameters).await?.len())
+        let values: Values<'_> = &[&kind, &SystemTime::from(before), &limit(most)];
+        Ok(self.0.change("prune dead jobs", sql::PRUNE, values).await?.len())
     }
 
     async fn set_paused(&self, kind: &str, paused: bool) -> Result<bool> {
@@ -461,13 +435,9 @@ impl Calls for Postgres {
         rows.iter().map(stored).collect()
     }
 
-    async fn report(&self, reports: &[(Claim, Progress)]) -> Result<()> {
-        self.0.report(reports).await
-    }
-
     async fn prune_done(&self, before: Timestamp, most: usize) -> Result<usize> {
-        let parameters: Parameters<'_, 2> = [&SystemTime::from(before), &limit(most)];
-        let prune = self.0.change("prune jobs that are done", history::PRUNE_DONE, &parameters);
+        let values: Values<'_> = &[&SystemTime::from(before), &limit(most)];
+        let prune = self.0.change("prune jobs that are done", history::PRUNE_DONE, values);
         Ok(prune.await?.len())
     }
 
@@ -511,14 +481,6 @@ impl Calls for Postgres {
         rows.iter().map(rows::stored).collect()
     }
 
-    async fn glance(&self, most: Most) -> Result<Glance> {
-        self.0.glance(most).await
-    }
-
-    async fn peek(&self, peek: &Peek) -> Result<Vec<StoredJob>> {
-        self.0.peek(peek).await
-    }
-
     async fn tend(&self) {
         self.0.tell_of_commits().await;
     }
@@ -540,8 +502,6 @@ impl Calls for Postgres {
         }
     }
 }
-
-type Parameters<'a, const N: usize> = [&'a (dyn ToSql + Sync); N];
 
 fn columns(claims: &[Claim]) -> (Vec<Uuid>, Vec<i64>) {
     claims.iter().map(|claim| (uuid(claim.id), claim.epoch.cast_signed())).unzip()

@@ -125,7 +125,7 @@ impl Inner {
         Ok((node, Reading { asked, shown, answered }))
     }
 
-    pub(super) async fn leave(&self, node: i64) -> Result<()> {
+    pub(super) async fn leave(&self, NodeId(node): NodeId) -> Result<()> {
         let mut call = self.node.call("leave the nodes").await?;
         let line = self.moves.line(node);
         for &node in &line {
