@@ -215,15 +215,6 @@ impl Redb {
         .await
     }
 
-    /// Changes the tables in the thread that writes.
-    async fn write<T: Send + 'static>(
-        &self,
-        action: &'static str,
-        change: impl FnOnce(&mut Writing<'_, '_>) -> Result<T, ::redb::Error> + Send + 'static,
-    ) -> Result<T> {
-        self.0.writer.write(action, change).await
-    }
-
     /// Reads a snapshot on a thread that may block.
     async fn read<T: Send + 'static>(
         &self,

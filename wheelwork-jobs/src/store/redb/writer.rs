@@ -2,7 +2,7 @@
 
 use super::tables::Tables;
 use super::turn::{RedbTransaction, Turns, WriteError};
-use super::{Shared, Writing};
+use super::{Redb, Shared, Writing};
 use crate::store::{Result, StoreError};
 use ::redb::{Database, Error};
 use std::sync::Arc;
@@ -75,8 +75,10 @@ impl Writer {
         })?;
         Ok(Self(sender))
     }
+}
 
-    /// Returns what `change` returned, after its commit.
+impl Redb {
+    /// Changes the tables in the thread that writes. Returns what `change` returned, after its commit.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         action: &'static str,
@@ -85,7 +87,7 @@ impl Writer {
         let (caller, answer) = oneshot::channel();
         let waiting = Waiting { action, change: Some(change), value: None, caller };
         let ended = || StoreError::new(action, "the thread that writes has ended");
-        self.0.send(Box::new(waiting)).map_err(|_| ended())?;
+        self.0.writer.0.send(Box::new(waiting)).map_err(|_| ended())?;
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
 }
