@@ -66,7 +66,7 @@
 //! - **A callback may do anything**: touch, watch or drop other connections, drop its own handle,
 //!   panic. No callback runs under a lock. A panic is caught and counted, and the connection stays
 //!   watched.
-//! - **Memory**: 87 bytes for each connection with its handle, and 24 more while it stays
+//! - **Memory**: 84 bytes for each connection with its handle, and 24 more while it stays
 //!   watched after a report. A waiting write and an age take up to 32 more. `T` counts as 8 bytes of that. A shard
 //!   takes 10 KB; after a burst it keeps at most 140 KB, and each connection that survives the burst keeps at
 //!   most 8 KB. If the last one survives, it keeps up to 30 bytes for each 64 connections before it, too: at most
