@@ -148,8 +148,8 @@ impl ThreadPool {
     /// Drops this handle. If it was the last one, waits until all queued jobs have run, and returns true. Otherwise it
     /// returns false at once, **without waiting**. On a thread of the pool, it does not wait for that thread.
     ///
-    /// A timer's worker has a handle until its thread ends: after [`stop`](crate::HashedWheelTimer::stop) it is gone,
-    /// after `stop_timeout` and `stop_async` perhaps not yet.
+    /// A timer's worker has a handle until its thread ends: after [`stop`](crate::HashedWheelTimer::stop) it is gone, but
+    /// once `stop_timeout` or `stop_async` was called, perhaps not yet.
     pub fn join(self) -> bool {
         let Some(pool) = Arc::into_inner(self.0) else { return false };
         pool.queue.close();

@@ -17,6 +17,7 @@
 //! | finished | `Progress` | the unprocessed timeouts are reported | `rule_09_two_threads_stop_one_timer` |
 //! | `requested`, `caught_up` | `Progress` | the last request of a moved clock, and the last one after which the worker has made a whole pass | `rule_09_requests_to_catch_up_are_answered` |
 //! | `process` | `Control` | where the worker's thread exists | `tests/fork.rs` |
+//! | `thread` | `Control` | the worker has not ended, and no stop waits for the end of its thread | `a_worker_that_no_stop_waits_for_detaches_its_own_thread` |
 //! | `ON_A_WORKER` | this file | this thread must not wait for a worker | `rule_09_workers_do_not_wait_for_each_other` |
 //!
 //! Internal timeouts, tasks that only wake a waker, and the wakers that wait for the end are told only after the

@@ -98,7 +98,7 @@ fn a_client_that_stops_before_a_ping_is_closed() {
         let mut client = connect_http2(&world, "/big").await;
         read(&world, &mut client, 1000, 60).await;
         assert_eq!(world.cuts(), []);
-        // What it took since the last look counts, and so does what is under way. Then comes the ping.
+        // Both count: what it took since the last look, and what is under way. Then comes the ping.
         for _ in 0..4 {
             world.pass(20 * SECOND).await;
         }
@@ -147,7 +147,7 @@ fn a_tunnel_whose_client_reads_slowly_is_not_silent() {
         client.send(UPGRADE).await;
         read(&world, &mut client, 1000, 400).await;
         assert_eq!(world.cuts(), []);
-        // What it took since the last look counts, and so does what is under way.
+        // Both count: what it took since the last look, and what is under way.
         for _ in 0..20 {
             if world.server.cuts(Limit::Tunnel) == 0 {
                 world.pass(50 * SECOND).await;
@@ -177,7 +177,7 @@ fn a_slow_client_that_stops_is_reset() {
         client.send(GET).await;
         read(&world, &mut client, 1000, 200).await;
         assert_eq!(world.cuts(), []);
-        // What it took since the last look counts, and so does what is under way.
+        // Both count: what it took since the last look, and what is under way.
         for _ in 0..3 {
             world.pass(29 * SECOND).await;
         }
