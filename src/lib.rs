@@ -100,7 +100,7 @@
 //!      others in the wheel. Cancelled ones do not count.
 //!    - The worker searches for the entries of ended timeouts in slices of a few milliseconds, and checks between two
 //!      slices whether it must stop.
-//! 4. **Memory is proportional to the live timeouts.** A cancel frees its task immediately.
+//! 4. **Memory is proportional to the live timeouts.** A cancel frees its task immediately, unless the task is running.
 //!    - If a cancelled timeout was in the wheel already, it leaves eight bytes there (sixteen on a wheel with levels
 //!      that cascade), which are swept out when they outnumber the live timeouts.
 //!    - The memory of a burst is freed within about a second. But each timeout that outlives the burst, and each handle
@@ -169,8 +169,8 @@
 //! drop of a handle, a timer or an executor. The idle manager's [`watch`](idle::IdleTimeouts::watch) and
 //! the drop of a [`Watch`](idle::Watch) wait for a lock that a check holds for about two thousand connections.
 //!
-//! Some calls run your code on the calling thread. A [`cancel`](Timeout::cancel) that returns true, and the drop of a
-//! [`CancelOnDrop`], call [`TimerTask::cancelled`](task::TimerTask::cancelled) and drop the task. If a stop gave up
+//! Some calls run your code on the calling thread. A [`cancel`](Timeout::cancel), and the drop of a [`CancelOnDrop`],
+//! call [`TimerTask::cancelled`](task::TimerTask::cancelled) and drop the task, unless it is running. If a stop gave up
 //! waiting and nobody has called it again, the drop of the timer's last handle does this for each timeout that is left.
 //!
 //! The worker's thread hands jobs to the executor, so a full pool never delays a thread that schedules. A

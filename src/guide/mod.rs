@@ -5,7 +5,7 @@
 //! | answer each request in time, or give up | [Request deadlines](request_deadlines) |
 //! | close connections that are silent | [Idle connections](idle_connections) |
 //! | ping WebSocket clients | [WebSocket pings](websocket_pings) |
-//! | limit what an HTTP server waits for | [HTTP servers](http_servers) |
+//! | limit what an HTTP server waits for, or the calls of a client | [HTTP servers](http_servers) |
 //! | repeat something, try it again after a growing pause, or wait until events stop | [Periodic work](periodic_work) |
 //! | expire the entries of a map or cache | [Expiring maps](expiring_maps) |
 //! | sleep and limit futures, or run async code at a deadline | [Async programs](async_programs) |
@@ -38,6 +38,8 @@
 //! - [take a random part of a pause away](periodic_work#a-pause-that-changes), so that retries do not come together
 //! - [run something at a time of day](periodic_work#at-a-time-of-day)
 //! - [send a second request if the first is slow](async_programs#a-second-request-if-the-first-is-slow)
+//! - share one timer between threads and runtimes: [all can use it](async_programs)
+//! - cancel a timeout [while its task runs](periodic_work#what-to-know)
 //! - cancel all timeouts of one user: keep a [`CancelOnDrop`](crate::CancelOnDrop) of each in a list, and drop the list
 //! - [run tasks on a thread pool, a runtime or an event loop](sizing#the-executor)
 //! - [name the worker's thread, or give it a priority](sizing#the-threads)
