@@ -120,19 +120,25 @@ fn world_of_faults(
 ) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
     runtime.block_on(async {
-        let clock = ManualClock::new();
-        let timer = HashedWheelTimer::builder().tick_duration(TICK).clock(clock.clone());
-        let timer = timer.build().unwrap();
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let faults = Faults::default();
-        let service = Hyper(service_fn(|request: http::Request<RequestBody>| app(request)));
-        let accepts = Accepts { listener, faults: faults.clone() };
-        let serving = serve(accepts, service, limits).timer(&timer);
-        let server = serving.server();
-        tokio::spawn(async { serving.await.unwrap() });
+        let (clock, faults, address, server) = start(limits).await;
         test(&clock, &faults, address, &server).await;
     });
+}
+
+/// Has no type parameter, so the server is compiled once.
+async fn start(limits: Limits) -> (ManualClock, Faults, SocketAddr, Server) {
+    let clock = ManualClock::new();
+    let timer =
+        HashedWheelTimer::builder().tick_duration(TICK).clock(clock.clone()).build().unwrap();
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let faults = Faults::default();
+    let service = Hyper(service_fn(|request: http::Request<RequestBody>| app(request)));
+    let accepts = Accepts { listener, faults: faults.clone() };
+    let serving = serve(accepts, service, limits).timer(&timer);
+    let server = serving.server();
+    tokio::spawn(async { serving.await.unwrap() });
+    (clock, faults, address, server)
 }
 
 #[test]

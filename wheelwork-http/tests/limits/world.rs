@@ -40,12 +40,12 @@ pub(crate) struct World {
 
 /// Runs `test` beside a server, on a runtime without a timer.
 pub(crate) fn world(limits: Limits, test: impl AsyncFnOnce(World)) {
-    world_with(limits, |_: &http::Request<()>| None, test);
+    world_with(limits, |_| None, test);
 }
 
 /// With `OwnLimits` among the extensions of each request.
 pub(crate) fn world_that_tells_limits(limits: Limits, test: impl AsyncFnOnce(World)) {
-    run(limits, |_: &http::Request<()>| None, true, test);
+    run(async { test(start(limits, Box::new(|_| None), true).await).await });
 }
 
 /// With limits that depend on the request.
@@ -54,39 +54,38 @@ pub(crate) fn world_with(
     limits_for: impl Fn(&http::Request<()>) -> Option<RequestLimits> + Send + Sync + 'static,
     test: impl AsyncFnOnce(World),
 ) {
-    run(limits, limits_for, false, test);
+    run(async { test(start(limits, Box::new(limits_for), false).await).await });
 }
 
-fn run(
-    limits: Limits,
-    limits_for: impl Fn(&http::Request<()>) -> Option<RequestLimits> + Send + Sync + 'static,
-    tells_limits: bool,
-    test: impl AsyncFnOnce(World),
-) {
+fn run(test: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap().block_on(test);
+}
+
+type LimitsFor = Box<dyn Fn(&http::Request<()>) -> Option<RequestLimits> + Send + Sync>;
+
+/// Has no type parameter, so the server is compiled once, and not for each test.
+async fn start(limits: Limits, limits_for: LimitsFor, tells_limits: bool) -> World {
     let clock = ManualClock::new();
     let timer =
         HashedWheelTimer::builder().tick_duration(TICK).clock(clock.clone()).build().unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
-    runtime.block_on(async {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let cuts: Arc<Mutex<Vec<_>>> = Arc::default();
-        let service = Hyper(service_fn(|request: http::Request<RequestBody>| app(request)));
-        let serving = serve(listener, service, limits)
-            .timer(&timer)
-            .limits_for(limits_for)
-            .tell_peer()
-            .http1(|http| _ = http.half_close(true))
-            .http2(|http| _ = http.enable_connect_protocol())
-            .on_cut({
-                let cuts = cuts.clone();
-                move |cut| cuts.lock().unwrap().push((cut.limit, cut.effect))
-            });
-        let serving = if tells_limits { serving.tell_limits() } else { serving };
-        let server = serving.server();
-        let serving = tokio::spawn(async move { serving.await.unwrap() });
-        test(World { clock, address, server, serving, cuts, timer }).await;
-    });
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let cuts: Arc<Mutex<Vec<_>>> = Arc::default();
+    let service = Hyper(service_fn(|request: http::Request<RequestBody>| app(request)));
+    let serving = serve(listener, service, limits)
+        .timer(&timer)
+        .limits_for(limits_for)
+        .tell_peer()
+        .http1(|http| _ = http.half_close(true))
+        .http2(|http| _ = http.enable_connect_protocol())
+        .on_cut({
+            let cuts = cuts.clone();
+            move |cut| cuts.lock().unwrap().push((cut.limit, cut.effect))
+        });
+    let serving = if tells_limits { serving.tell_limits() } else { serving };
+    let server = serving.server();
+    let serving = tokio::spawn(async move { serving.await.unwrap() });
+    World { clock, address, server, serving, cuts, timer }
 }
 
 impl World {
