@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
@@ -60,8 +61,8 @@ impl Proxy {
                 let Ok(server) = TcpStream::connect(("127.0.0.1", database)).await else {
                     continue;
                 };
-                let (from_client, to_client) = client.into_split();
-                let (from_server, to_server) = server.into_split();
+                let (mut from_client, mut to_client) = client.into_split();
+                let (mut from_server, mut to_server) = server.into_split();
                 let none = Arc::new(AtomicU64::new(0));
                 let wire = Wire {
                     number: accepted.fetch_add(1, Relaxed) + 1,
@@ -72,8 +73,21 @@ impl Proxy {
                     line: watched.clone(),
                     listeners: heard.clone(),
                 };
-                tokio::spawn(forward(from_client, to_server, wire.clone(), count.clone()));
-                tokio::spawn(forward(from_server, to_client, wire, none));
+                let (back, count) = (wire.clone(), count.clone());
+                tokio::spawn(async move {
+                    if let End::Dead = forward(&mut from_client, &mut to_server, wire, count).await
+                    {
+                        // The server's keepalive finds out. Otherwise, its connections are used up after some minutes.
+                        tokio::time::sleep(KEEPALIVE).await;
+                        drop(to_server);
+                        std::future::pending().await
+                    }
+                });
+                tokio::spawn(async move {
+                    if let End::Dead = forward(&mut from_server, &mut to_client, back, none).await {
+                        std::future::pending().await
+                    }
+                });
             }
         });
         Self { port, server, forgets_after, line, listeners, connections, queries }
@@ -132,6 +146,9 @@ struct Wire {
     listeners: watch::Receiver<Listeners>,
 }
 
+/// How long the server keeps a connection that is dead.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+
 /// How a connection ends.
 enum End {
     Cut,
@@ -169,25 +186,23 @@ impl Wire {
     }
 }
 
+/// Returns how the connection ends.
 async fn forward(
-    mut from: tokio::net::tcp::OwnedReadHalf,
-    mut to: tokio::net::tcp::OwnedWriteHalf,
+    from: &mut OwnedReadHalf,
+    to: &mut OwnedWriteHalf,
     mut wire: Wire,
     packets: Arc<AtomicU64>,
-) {
+) -> End {
     let mut buffer = vec![0; 16 * 1024];
     loop {
         let read = tokio::select! {
             read = from.read(&mut buffer) => read,
-            end = wire.end() => match end {
-                End::Dead => std::future::pending().await,
-                End::Cut => return,
-            },
+            end = wire.end() => return end,
         };
-        let Ok(length @ 1..) = read else { return };
+        let Ok(length @ 1..) = read else { return End::Cut };
         packets.fetch_add(1, Relaxed);
         if !wire.is_known() {
-            return std::future::pending().await;
+            return End::Dead;
         }
         if buffer[..length].windows(7).any(|bytes| bytes == b"LISTEN ") {
             wire.listens.store(true, Relaxed);
@@ -197,11 +212,11 @@ async fn forward(
             Line::Good => {}
             Line::Slow(delay) => tokio::time::sleep(delay).await,
             Line::Hangs => _ = wire.line.wait_for(|line| *line != Line::Hangs).await,
-            Line::Cut => return,
-            Line::Dead => std::future::pending().await,
+            Line::Cut => return End::Cut,
+            Line::Dead => return End::Dead,
         }
         if to.write_all(&buffer[..length]).await.is_err() {
-            return;
+            return End::Cut;
         }
     }
 }
