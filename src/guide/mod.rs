@@ -10,12 +10,12 @@
 //! | expire the entries of a map or cache | [Expiring maps](expiring_maps) |
 //! | sleep and limit futures, or run async code at a deadline | [Async programs](async_programs) |
 //! | wait in a library | [In a library](in_a_library) |
-//! | test code with timeouts | [Tests on virtual time](virtual_time) |
+//! | test code with timeouts, also beside [a paused clock of tokio](virtual_time#on-tokio) | [Tests on virtual time](virtual_time) |
 //! | set the tick, buckets, executor, limit and threads; know [how much memory it takes][memory] | [Sizing](sizing) |
 //! | know what the timer does, and hear of trouble | [Monitoring](watching) |
 //! | shut down, resume after a restart, and know [what a drop ends][drop] | [Shutdown and restart](shutdown) |
 //! | notice what is stuck | [A watchdog](a_watchdog) |
-//! | know what a suspend or a stall does | [Suspends and stalls](suspends) |
+//! | know what a suspend, a stall or a change of the system's time does | [Suspends and stalls](suspends) |
 //! | know which systems were tested | [Systems](systems) |
 //! | drive timeouts from your own event loop | [Your own loop](own_loop) |
 //! | choose the wheel under the timer | [Choosing a wheel](choosing_a_wheel) |
@@ -28,7 +28,9 @@
 //!
 //! Some answers stand within a chapter:
 //!
-//! - know [what happens if a run takes longer than its period](periodic_work#rate-or-delay-and-missed-runs)
+//! - know [what happens if a run takes longer than its period](periodic_work#rate-or-delay-and-missed-runs), or [the
+//!   reader of an interval](crate::future::Interval)
+//! - drop the handle of a timeout: it stays pending, and [runs](shutdown#what-a-drop-ends)
 //! - know what happens if a task panics: it is counted and [logged](watching#the-log), and [no other task is
 //!   affected](crate#guarantees); if it is periodic, it does not run again
 //! - schedule, move or cancel other timeouts in a task: all these calls work there. To run again, a task
