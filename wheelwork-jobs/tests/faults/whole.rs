@@ -77,7 +77,8 @@ struct Inner {
     client: Client,
     /// Somebody who may only read.
     gossip: Client,
-    /// So many transactions of users are open at most.
+    /// So many transactions of users are open at most. A user that finds none free leaves: otherwise, more and more would
+    /// wait.
     transactions: Semaphore,
 }
 
@@ -285,7 +286,7 @@ impl Play {
     }
 
     async fn schedule_in(&self, job: u32, new: NewJob, longest: Duration) {
-        let Ok(_permit) = self.0.transactions.acquire().await else { return };
+        let Ok(_permit) = self.0.transactions.try_acquire() else { return };
         let mut client = connect(&self.0.direct).await;
         let transaction = client.transaction().await.unwrap();
         let stored = self.node(0).schedule_in(&transaction, &new).await.is_ok();
@@ -317,7 +318,7 @@ impl Play {
     }
 
     async fn lock_row(&self, job: u32, longest: Duration) {
-        let Ok(_permit) = self.0.transactions.acquire().await else { return };
+        let Ok(_permit) = self.0.transactions.try_acquire() else { return };
         let mut client = connect(&self.0.direct).await;
         let transaction = client.transaction().await.unwrap();
         let lasts = longest.mul_f64(fastrand::f64());
