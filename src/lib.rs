@@ -252,7 +252,7 @@ pub use timeout::{
 pub use timer::error::{BuildError, StopError};
 #[cfg(not(any(loom, shuttle)))]
 pub use timer::global::{global, install_global, try_global};
-pub use timer::handle::HashedWheelTimer;
+pub use timer::hashed_wheel_timer::HashedWheelTimer;
 
 /// Tasks: what a timeout runs. Every `FnOnce() + Send + 'static` closure is one. Your own type can also see its
 /// run, run again, and be told of its cancel.

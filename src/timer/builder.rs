@@ -1,7 +1,7 @@
 //! The builder: checks the settings, starts the worker's thread, and warns of too many live timers.
 
 use super::error::BuildError;
-use super::handle::{Handle, HashedWheelTimer};
+use super::hashed_wheel_timer::{Handle, HashedWheelTimer};
 use crate::base::logging::warning;
 use crate::base::sync::Arc;
 use crate::base::sync::thread::{self, JoinHandle};

@@ -6,7 +6,7 @@
 //! set, and the other is dropped.
 
 use super::error::BuildError;
-use super::handle::HashedWheelTimer;
+use super::hashed_wheel_timer::HashedWheelTimer;
 use std::sync::OnceLock;
 use std::time::Duration;
 

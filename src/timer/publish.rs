@@ -1,6 +1,6 @@
 //! Publishing a timer's metrics through the `metrics` facade.
 
-use super::handle::HashedWheelTimer;
+use super::hashed_wheel_timer::HashedWheelTimer;
 use crate::base::publish::{Publication, Unit};
 use crate::metrics::{Lateness, Metrics};
 

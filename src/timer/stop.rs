@@ -2,7 +2,7 @@
 //! `worker/end`.
 
 use super::error::{BusyTask, StopError};
-use super::handle::{Handle, HashedWheelTimer};
+use super::hashed_wheel_timer::{Handle, HashedWheelTimer};
 use crate::base::sync::thread::JoinHandle;
 use crate::timeout::{Unprocessed, forget};
 use crate::worker::Control;

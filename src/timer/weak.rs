@@ -1,6 +1,6 @@
 //! `WeakTimer`: a handle that does not keep its timer alive.
 
-use super::handle::{Handle, HashedWheelTimer};
+use super::hashed_wheel_timer::{Handle, HashedWheelTimer};
 use std::fmt;
 use std::sync::{Arc, Weak};
 

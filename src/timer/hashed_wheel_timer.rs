@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 
 /// A timer for very many timeouts that rarely fire.
 ///
-/// Clones are handles to the same timer. When the last one is dropped, the worker cancels the pending
-/// timeouts and ends; the drop does not wait for that. If a stop gave up waiting and the timer has ended since, the drop
-/// itself cancels what no stop has returned. To get the pending timeouts back, call [`stop`](Self::stop). With the feature `log` or `tracing`, a drop that cancels timeouts is a warning. A
-/// pending task that holds a handle keeps its timer alive: let it hold a
-/// [`WeakTimer`](crate::timer::WeakTimer).
+/// Clones are handles to the same timer. When the last one is dropped, the worker cancels the pending timeouts and ends;
+/// the drop does not wait for that. If a stop gave up waiting and the timer has ended since, the drop itself cancels what
+/// no stop has returned. To get the pending timeouts back, call [`stop`](Self::stop). With the feature `log` or
+/// `tracing`, a drop that cancels timeouts is a warning. A pending task that holds a handle keeps its timer alive: let it
+/// hold a [`WeakTimer`](crate::timer::WeakTimer).
 ///
 /// The [crate documentation](crate) lists the guarantees.
 ///
