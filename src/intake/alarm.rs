@@ -1,6 +1,7 @@
-//! Sleeping and waking: when a producer wakes the worker. The worker publishes the last deadline that must wake it.
-//! A producer with one up to this wakes it, unless another already has. `Chunk::announce_new` and its neighbours
-//! call this for each timeout that is new, moved or due.
+//! Sleeping and waking: when a producer wakes the worker. Before a long sleep, the worker publishes the latest deadline
+//! for which it must be woken. A producer whose deadline is not later wakes it, unless another already has.
+//! `Chunk::want_look` asks for this, so only for a timeout that needs a sooner look at its chunk. `call` wakes the
+//! worker for all else: a stop, a sweep, a release, a timeout that is due now, a moved clock.
 //!
 //! Concepts:
 //!

@@ -6,7 +6,7 @@
 //! - At most one thread *owns* a chunk, and only the owner arms its slots. The owner has a bitmap of the
 //!   free slots for itself (see `owner`), so it arms and frees a slot without a read-modify-write.
 //! - A slot is free when its last pin is gone (see `slot`). A handle that cancels keeps the live pin until
-//!   it is dropped (see `timeout/handle`).
+//!   it is dropped (see `pin`).
 //! - Other threads free slots too, and slots are also freed in a chunk without an owner. These slots go
 //!   into the chunk's own bitmap, in the word. A thread may collect several of them first.
 //! - A chunk without an owner is *unowned*. Once enough of its slots are free, it waits in its *pool* for the next

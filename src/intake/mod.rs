@@ -13,7 +13,7 @@
 //! - `alarm`: when a producer wakes the worker
 //! - `limit`: the limit of pending timeouts
 //! - `shared`: what all parts of one timer share: the gate, which each handle keeps, with the clock; and the rest,
-//!   which goes with the timer: the chunks, the queues, the requests of the worker's work, and the counts
+//!   which goes with the timer: the chunks, the queues, the requests to the worker, and the counts
 //! - `test_producer`: a thread that schedules, for the tests
 
 pub(crate) mod alarm;

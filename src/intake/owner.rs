@@ -1,10 +1,11 @@
 //! An owner: what a thread has in a timer. It is a chunk of its own, a range of sequence numbers, and its counts.
 //!
 //! A thread schedules through its owner. The owner has a bitmap of its chunk's free slots. Slots that other threads
-//! free go into the chunk's own bitmap (see `chunk`). When its bitmap is empty, it takes these back. If they are fewer
-//! than a quarter of the chunk, the owner also takes or makes another chunk, so that this stays rare. The old one
-//! enters the pool once enough of its slots are free. When the thread ends, it leaves its chunk, and adds its
-//! counts to those of other threads. Nothing of the thread stays but its timeouts.
+//! free go into the chunk's own bitmap (see `chunk`). When the owner's bitmap is empty, the owner takes these back. If
+//! they are fewer than a quarter of the chunk, it also takes or makes another chunk, so that this stays rare. The old
+//! one enters the pool once enough of its slots are free. When the thread ends, it leaves its chunk, and adds its
+//! counts to those of other threads. Nothing of the thread stays but its timeouts, and its *home*, its link to the
+//! timer, while a future of the thread keeps it.
 //!
 //! A thread also frees slots of other chunks. Threads often cancel timeouts in the order in which they
 //! scheduled them. So the owner collects the free slots of one other chunk, and gives them back together: when it frees a

@@ -9,7 +9,7 @@
 //! - `wanted` is the time by which the producers want a look, until the worker takes it in.
 //! - The queue is a set of chunk numbers: a bit for each. An *entry* is a bit that is set. 64 bits are a word, and
 //!   each of the 64 words of a *group* has a bit in the group's summary. So the worker reads one word for 4,096
-//!   chunks of which none is pending.
+//!   chunks of which none is pending. `Pending` is the queue, and `Promise` has the three times of a chunk.
 //! - To *announce* a New slot is to make sure that the worker looks at its chunk by its deadline. If no look is
 //!   promised by then, the thread lowers `wanted`, and pushes the chunk's entry. So a burst of random deadlines needs
 //!   one entry for each chunk, and not one for each new minimum, and the queue takes no memory for them, however long

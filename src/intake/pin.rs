@@ -1,8 +1,8 @@
 //! Pins: what keeps a slot, and with it the chunk. Only this file and `table` lead from a pointer to a chunk. The end
 //! of a timer empties its slots here (`Shared::empty`).
 //!
-//! A handle has a pin instead of a counted reference, because the two read-modify-writes of a count would take a
-//! third of a schedule and cancel.
+//! A handle has a pin instead of a counted reference, because the two read-modify-writes of a count would cost a
+//! third of the time of a schedule with its cancel.
 //!
 //! | type | its holder has | made by |
 //! |---|---|---|
@@ -11,8 +11,8 @@
 //! | `Emptied` | the live pin of a timeout that a stop has ended, whose payload is in the slot | the end of a timer |
 //! | `FreeSlots` | Free slots that are not given back yet | the last unpin |
 //!
-//! None of them can be copied, and whoever gives up what it stands for consumes it. So there are as many of them
-//! as pins. `FreeSlots` have no destructor: if they are lost, the chunk stays for ever.
+//! None of them can be copied. To give up a pin or a slot is to consume the value that stands for it. So there are as
+//! many values as pins. `FreeSlots` have no destructor: if they are lost, the chunk stays for ever.
 //!
 //! Invariants:
 //! 1. A holder has a pin on one of the chunk's slots, or a Free slot that was not given back.

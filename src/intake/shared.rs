@@ -2,9 +2,9 @@
 //!
 //! - The *gate* is small: the clock, whether the timer is closed, the limit, and how far the worker is (the floor and the
 //!   next tick). Each chunk keeps it, even after the end of the timer.
-//! - The *shared* struct is large: the chunks, the alarm, the queues, the requests and the counts. The worker and the
-//!   handles to the timer keep it. Once these are gone, nobody takes what is pushed or asks for a count. So a `Link`
-//!   keeps it only weakly.
+//! - The *shared* struct is large: the chunks, the alarm, the queues, the requests to the worker and the counts. The
+//!   worker and the handles to the timer keep it. Once these are gone, nobody takes what is pushed or asks for a count.
+//!   So a `Link` keeps it only weakly.
 //!
 //! A `Link` leads from a chunk, or from the home of a thread, to both. `T` is a chunk. It is a parameter because
 //! `chunk` imports this file.

@@ -1,6 +1,6 @@
 //! The table of a timer: all of its chunks, by number. It is generic over what it holds, `T`, which is a chunk.
 //!
-//! A thread that makes a chunk takes the lowest free number, and puts a counted reference into the *place* of that
+//! A thread that makes a chunk takes a low free number, and puts a counted reference into the *place* of that
 //! number. It does so before it announces any of the chunk's slots, and without a lock. Only the worker takes chunks
 //! out, through its `WorkerTable`: as it releases a chunk, and at its own end. A chunk that is put in later is dropped
 //! with the table.
@@ -11,8 +11,8 @@
 //! | any other thread | under the lock | the worker takes chunks out under the lock. While another thread has it, the worker tries again later, except at its end |
 //!
 //! Invariants:
-//! 1. A place is null, or has a reference that `insert` has counted. Only `Removal::remove` and the drop of a block
-//!    take it out.
+//! 1. A place is null, or has a reference that `insert` has counted. Only `Removal::remove`, the drop of the
+//!    `WorkerTable` and the drop of a block take it out. The first two have the lock.
 //! 2. There is one `WorkerTable` for each table, so the borrow of it decides between a read by the worker and a removal.
 
 use crate::base::growing::Growing;
@@ -130,8 +130,8 @@ impl<T: Send + Sync> Table<T> {
     pub(crate) fn for_each(&self, mut visit: impl FnMut(&T)) {
         let _lock = self.lock.lock();
         for place in self.blocks().flat_map(|block| &block.places) {
-            // SAFETY: by invariant 1, a place has a counted reference until it is taken out. `Removal` has the lock,
-            // and the table is not dropped.
+            // SAFETY: by invariant 1, a place has a counted reference until it is taken out. That takes the lock, which
+            // this has, or the drop of a block, and the table keeps its blocks.
             if let Some(chunk) = unsafe { place.load(Ordering::Acquire).as_ref() } {
                 visit(chunk);
             }
@@ -159,8 +159,8 @@ impl<T: Send + Sync> WorkerTable<T> {
     #[inline]
     pub(crate) fn get(&self, id: u32) -> Option<&T> {
         let place = self.blocks.get((id / BLOCK) as usize)?.place(id);
-        // SAFETY: by invariant 1, a place has a counted reference until it is taken out. Only a `Removal` takes it
-        // out, which needs the only `WorkerTable` mutably (invariant 2), and the drop of the block, which this borrows.
+        // SAFETY: by invariant 1, a place has a counted reference until it is taken out. That takes the only
+        // `WorkerTable` mutably (invariant 2), or the drop of the block. This borrows both.
         unsafe { place.load(Ordering::Acquire).as_ref() }
     }
 

@@ -1,7 +1,7 @@
 //! The handles to a timeout: that of users, the guard that cancels, and that of the crate's own timeouts.
 //!
 //! The phases of a timeout are in `intake/slot.rs`. A handle pins its slot until it is dropped, so it
-//! never finds another timeout there.
+//! never finds another timeout there. `Timeout::cancel_and_take` is in `task`, because it returns a `Task`.
 
 use super::error::RescheduleError;
 use super::payload::Erased;

@@ -6,7 +6,7 @@
 //! - `schedule`: scheduling a task on the calling thread, and the crate's own timeouts
 //! - `handle`: the handle to a timeout: cancel, reschedule, state; and the guard that cancels when it is dropped
 //! - `run`: the run of a task, and how its timeout goes on
-//! - `periodic`: tasks that run again and again
+//! - `periodic`: periods, what becomes of missed runs, and tasks that run again and again
 //! - `unprocessed`: a timeout that `stop` returns
 //! - `error`: why a timeout was not accepted, or cannot be rescheduled
 

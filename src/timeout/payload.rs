@@ -3,6 +3,8 @@
 //! A small task is stored in the two words themselves. A larger one lies in a box, which is empty only during a run.
 //! If the timeout goes on, the task is put back there, so a further run allocates nothing.
 //!
+//! This file also names the parts of `intake` for this payload: `Shared`, `SharedRef`, `Link`.
+//!
 //! Invariants:
 //! 1. `words` hold a task of the type that `calls` was made for: itself if it fits, or else in a box that is not empty.
 //!    `Erased::of_words` is the only constructor.

@@ -1,7 +1,8 @@
 //! Periodic timeouts: tasks whose timeouts go on after each run.
 //!
-//! This file decides when the next run is due, and whether it is a missed one. `run` puts the timeout
-//! back, and `worker/expire` runs missed runs in the current pass. No file below this one knows about periods.
+//! This file decides when the next run is due, and whether it is a missed one, also for `future/interval`. `run` puts
+//! the timeout back, and `worker/expire` runs missed runs in the current pass. No file below this one knows about
+//! periods.
 //!
 //! After a stall, `MissedTickBehavior` decides: `Burst` runs all missed runs at once, `BurstUpTo` does so unless
 //! there are too many, `Delay` skips them and counts from now, and `Skip` skips them and keeps the schedule.

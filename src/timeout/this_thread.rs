@@ -1,5 +1,6 @@
-//! The owners of the calling thread: one for each timer in which it has scheduled. Through the one that was used last,
-//! the thread also counts, and gives back the slots that it frees.
+//! The owners of the calling thread: one for each timer in which it has scheduled. The one that was used last also
+//! counts for the thread, and takes the slots that it frees, if it is an owner in the same timer. Otherwise both go to
+//! what all threads share.
 //!
 //! A thread gets its owner in a timer when it schedules there for the first time. It drops the owner when it ends. If
 //! the timer ends first, the thread drops the owner when it drops the timer's last handle, or next changes to another
