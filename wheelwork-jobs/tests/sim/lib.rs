@@ -104,7 +104,7 @@ fn check(seed: u64) -> Result<(), String> {
     }
 }
 
-/// `WHEELWORK_JOBS_HISTORIES=100000` plays that many, `WHEELWORK_JOBS_SEED=17` only that one. Stops after three
+/// `WHEELWORK_JOBS_HISTORIES=20000` plays that many, `WHEELWORK_JOBS_SEED=17` only that one. Stops after three
 /// that break a rule.
 #[test]
 fn random_histories_keep_all_rules() {

@@ -19,6 +19,7 @@ use crate::kind::{Kind, Retry};
 use crate::store::postgres::Postgres;
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -111,7 +112,10 @@ pub(super) fn play(seed: u64, steps: &[Step]) -> Result<Played, Violation> {
     let steps = steps.to_vec();
     world::run(seed, async move {
         let play = Play::new();
-        play.run(&steps).await
+        let played = play.run(&steps).await;
+        // The handlers of these nodes keep the play, which keeps the nodes.
+        drop(mem::take(&mut *lock(&play.0.slots)));
+        played
     })
 }
 
