@@ -12,7 +12,7 @@
 /// # let clock = ManualClock::new();
 /// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
 /// let idle = IdleTimeouts::new(&timer, |_: &mut u64, event| match event.kind {
-///     IdleKind::Writer => Answer::KeepWatching, // have the connection's task send a ping
+///     IdleKind::Writer => Answer::KeepWatching, // have the connection's task send a keep-alive
 ///     _ => Answer::StopWatching,
 /// });
 /// let second = Duration::from_secs(1);
