@@ -215,7 +215,8 @@ impl Limits {
     /// also runs during the wait. At the end, the handler's future is dropped, and the answer is 503, or what
     /// [`handler_status`](Self::handler_status) says. A call of gRPC or gRPC-Web over HTTP/2 is answered with the status
     /// `DEADLINE_EXCEEDED`. If its caller has sent a `grpc-timeout`, the call also ends when that time has passed since
-    /// the header. That clock never begins anew, and runs even if this limit is off.
+    /// the header, unless the head of the answer was sent before. That clock never begins anew, and runs even if this
+    /// limit is off.
     #[must_use]
     pub fn handler(self, limit: impl Into<Option<Duration>>) -> Self {
         self.for_each_request(|request| request.handler(limit))
