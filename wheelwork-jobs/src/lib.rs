@@ -1,8 +1,8 @@
 //! Delayed jobs that survive a crash and outgrow one machine.
 //!
 //! A job is one row in a database. A node claims the jobs that are due soon, and puts them into the timer
-//! wheel of [`wheelwork`], which fires them on time. So nothing polls the database, and a job runs a few
-//! milliseconds after its due time.
+//! wheel of [`wheelwork`], which fires them on time. So a job does not wait for a poll of the database,
+//! and runs a few milliseconds after its due time.
 //!
 //! ```
 //! use std::time::Duration;
