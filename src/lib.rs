@@ -19,7 +19,7 @@
 //!
 //! timeout.reschedule(Duration::from_millis(300))?; // traffic: push it back
 //! assert_eq!(closed.recv()?, "idle");              // no more traffic
-//! assert!(!timeout.cancel());                      // too late: it has expired
+//! assert!(!timeout.cancel());                      // false: too late, the task has begun
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

@@ -6,10 +6,10 @@
 //! | close connections that are silent | [Idle connections](idle_connections) |
 //! | ping WebSocket clients | [WebSocket pings](websocket_pings) |
 //! | limit what an HTTP server waits for, or the calls of a client | [HTTP servers](http_servers) |
-//! | repeat something, try it again after a growing pause, or wait until events stop | [Periodic work](periodic_work) |
+//! | repeat something, try it again after a growing pause, or wait until events stop (debounce) | [Periodic work](periodic_work) |
 //! | expire the entries of a map or cache | [Expiring maps](expiring_maps) |
 //! | sleep and limit futures, or run async code at a deadline | [Async programs](async_programs) |
-//! | wait in a library | [In a library](in_a_library) |
+//! | sleep or limit a wait inside a library that you publish | [In a library](in_a_library) |
 //! | test code with timeouts, also beside [a paused clock of tokio](virtual_time#on-tokio) | [Tests on virtual time](virtual_time) |
 //! | set the tick, buckets, executor, limit and threads; know [how much memory it takes][memory] | [Sizing](sizing) |
 //! | know what the timer does, and hear of trouble | [Monitoring](watching) |
@@ -37,11 +37,12 @@
 //!   [returns `Next::after`](periodic_work#a-pause-that-changes)
 //! - use sleeps, limits and intervals [in `select!`](async_programs#in-a-select-loop), where futures are dropped
 //! - [pause a timeout](request_deadlines#a-deadline-that-pauses), and resume it with the time that was left
-//! - [take a random part of a pause away](periodic_work#a-pause-that-changes), so that retries do not come together
+//! - [add jitter to a pause](periodic_work#a-pause-that-changes), so that retries do not come together
 //! - [run something at a time of day](periodic_work#at-a-time-of-day)
 //! - [send a second request if the first is slow](async_programs#a-second-request-if-the-first-is-slow)
 //! - share one timer between threads and runtimes: [all can use it](async_programs)
-//! - cancel a timeout [while its task runs](periodic_work#what-to-know)
+//! - know whether a cancel came in time: [`cancel` returns true to one caller only](request_deadlines). While the task
+//!   runs, [the run ends first](periodic_work#what-to-know)
 //! - cancel all timeouts of one user: keep a [`CancelOnDrop`](crate::CancelOnDrop) of each in a list, and drop the list
 //! - [run tasks on a thread pool, a runtime or an event loop](sizing#the-executor)
 //! - [name the worker's thread, or give it a priority](sizing#the-threads)
