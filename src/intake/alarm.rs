@@ -75,6 +75,12 @@ pub(crate) enum Woken {
     For(u64),
 }
 
+#[cfg(test)]
+std::thread_local! {
+    /// How often this thread has called a worker.
+    pub(crate) static CALLS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
 impl Alarm {
     pub(crate) fn new() -> Self {
         let [latest, armed, rung] = [0; 3].map(AtomicU64::new);
@@ -114,6 +120,8 @@ impl Alarm {
     /// Wakes the worker for any other reason: a wanted sweep or release, a timeout that is due now, a stop, a
     /// moved clock.
     pub(crate) fn call(&self) {
+        #[cfg(test)]
+        CALLS.set(CALLS.get() + 1);
         self.parker.unpark();
     }
 
