@@ -60,7 +60,7 @@ impl<S: Store> Node<S> {
         for &claim in claims {
             match started.get(&claim) {
                 Some(&starts) => self.confirm_or_bury(claim, starts),
-                None => _ = self.drop_claim(claim),
+                None => self.revoke(number, claim),
             }
         }
     }

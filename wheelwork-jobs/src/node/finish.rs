@@ -151,6 +151,9 @@ impl<S: Store> Node<S> {
             }
             Attempt::InTransaction { .. } | Attempt::Known => (outcome, held),
         };
+        if !held && let Some(me) = self.me() {
+            self.revoke(me, claim); // its notice may come when the job is forgotten
+        }
         self.count(kind, &outcome, held);
         outcome
     }

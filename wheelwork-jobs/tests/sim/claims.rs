@@ -86,6 +86,11 @@ impl Claims {
         self.may_wait.insert(job.as_u128());
     }
 
+    /// A move has waited for the job's transaction, and has told the nodes only if the job was due soon when it began.
+    pub(super) fn moved_late(&mut self, job: JobId) {
+        self.told.remove(&job.as_u128());
+    }
+
     /// Judges the rows of all jobs, while some node works or none does.
     pub(super) fn judge(
         &mut self,
@@ -94,14 +99,23 @@ impl Claims {
         jobs: &BTreeMap<u128, JobRow>,
         works: bool,
     ) -> Option<Violation> {
-        if !works || now <= self.wrong + self.bounds.late {
-            self.free.clear();
+        let all_is_well = works && now > self.wrong + self.bounds.late;
+        let unclaimed = self.unclaimed(now, clock, jobs, all_is_well);
+        let unclaimed = unclaimed.map(|what| (Rule::Unclaimed, what));
+        if !all_is_well {
             self.last.clear();
             return None;
         }
-        let unclaimed = self.unclaimed(now, clock, jobs).map(|what| (Rule::Unclaimed, what));
         let put_off = self.put_off(now, jobs).map(|what| (Rule::PutOff, what));
         unclaimed.or(put_off).map(|(rule, what)| Violation { rule, what })
+    }
+
+    /// A cancel or a move was called at `called`, and has its answer now. It waits until the job's node knows of it, which
+    /// a notice tells it, or the end of the run.
+    pub(super) fn changed(&self, called: Duration, now: Duration) -> Option<Violation> {
+        let is_judged = called > self.wrong + self.bounds.late && now - called > PROMPT;
+        let what = || format!("it was called at {called:?}, and took {:?}", now - called);
+        is_judged.then(|| Violation { rule: Rule::Waited, what: what() })
     }
 
     fn unclaimed(
@@ -109,6 +123,7 @@ impl Claims {
         now: Duration,
         clock: Timestamp,
         jobs: &BTreeMap<u128, JobRow>,
+        all_is_well: bool,
     ) -> Option<String> {
         let Bounds { window, most_held, few, .. } = self.bounds;
         let owned = |kind: &str| {
@@ -130,6 +145,8 @@ impl Claims {
             if (free.epoch, free.due) != (row.epoch, row.due) {
                 *free = new;
             }
+            // What became due soon in trouble is claimed at a beat.
+            free.since = free.since.filter(|_| all_is_well);
             let Some(since) = &mut free.since else { continue };
             if !may_be_claimed {
                 *since = now;

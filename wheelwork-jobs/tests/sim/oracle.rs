@@ -84,6 +84,8 @@ pub(crate) enum Rule {
     Unclaimed,
     /// The last job of a group was put off, though no member was stored.
     PutOff,
+    /// A cancel or a move waited for a beat of the job's node, though nothing was wrong.
+    Waited,
 }
 
 /// The times that bound what may happen.

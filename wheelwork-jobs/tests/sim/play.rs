@@ -876,6 +876,13 @@ impl Play {
             let now = play.now();
             play.oracle().changed(job, change, answer, now);
             play.oracle().answered("a change", called, now);
+            // Its transaction may lock the row.
+            let act = lock(&play.0.acts).get(&job).copied();
+            if matches!(act, Some(Act::InTransaction(_) | Act::Forgets(_))) {
+                play.claims().moved_late(play.id(job));
+            } else if let Some(waited) = play.claims().changed(called, now) {
+                play.oracle().violated(waited.rule, waited.what);
+            }
         });
     }
 

@@ -84,6 +84,19 @@ fn jobs_cancelled_when_they_begin_do_not_begin_after_the_answer() {
     keeps_all_rules(&when_they_begin(&[]));
 }
 
+/// The notice of the cancel may come after the end of the run, which is the last that its node knows of it.
+#[test]
+fn a_cancel_of_a_job_that_ends_waits_for_no_beat() {
+    let mut steps = Vec::new();
+    for job in 0..60 {
+        let from = 9_000 + 50 * u64::from(job);
+        steps.push(at(from, schedule(1, job, 300)));
+        steps.push(at(from + 290 + u64::from(job) % 15, What::Cancel { node: 2, job }));
+    }
+    steps.sort_by_key(|step| step.at);
+    keeps_all_rules(&steps);
+}
+
 /// It cannot hear of the cancel, and it cannot be asked.
 #[test]
 fn jobs_cancelled_while_their_node_stands_still_do_not_run() {

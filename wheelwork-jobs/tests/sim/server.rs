@@ -13,9 +13,12 @@ use super::world::{self, Home, Process};
 use crate::store::postgres::Postgres;
 use crate::store::postgres::connect::{self, Connecting, Connector, Later};
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio_postgres::{CancelToken, Client, Config, NoTls};
+
+/// How long the server may let a session wait for a notice, in microseconds.
+const LONGEST_WAIT: u64 = 20_000;
 
 /// Clones are the same server.
 #[derive(Clone)]
@@ -125,6 +128,23 @@ struct Listener {
     db: Db,
     number: u64,
     told: UnboundedReceiver<String>,
+    /// The next notice, and when the session tells it.
+    next: Option<(Instant, String)>,
+}
+
+impl Listener {
+    /// The server answers other sessions meanwhile: it wakes one that listens when it has time.
+    async fn notice(&mut self) -> String {
+        if self.next.is_none() {
+            let told = self.told.recv().await;
+            let wait = Duration::from_micros(fastrand::u64(..=LONGEST_WAIT));
+            self.next = told.map(|notice| (world::now() + wait, notice));
+        }
+        if let Some((at, _)) = self.next {
+            world::sleep_until(at).await;
+        }
+        self.next.take().map(|(_, notice)| notice).unwrap_or_default()
+    }
 }
 
 impl Drop for Listener {
@@ -178,7 +198,7 @@ impl Session {
             };
             let told = async {
                 match &mut self.notices {
-                    Some(listener) => listener.told.recv().await,
+                    Some(listener) => listener.notice().await,
                     None => std::future::pending().await,
                 }
             };
@@ -190,7 +210,7 @@ impl Session {
                     Some(message) => self.message(message).await,
                 },
                 payload = told => {
-                    self.answer.notice(&payload.unwrap_or_default());
+                    self.answer.notice(&payload);
                     self.flush();
                 }
                 () = idle => return,
@@ -279,7 +299,7 @@ impl Session {
             }
             text if text.starts_with("LISTEN ") => {
                 let (number, told) = self.db.listen();
-                self.notices = Some(Listener { db: self.db.clone(), number, told });
+                self.notices = Some(Listener { db: self.db.clone(), number, told, next: None });
                 self.wire.listens();
             }
             other => panic!("the simulation does not know {other:?}"),
