@@ -185,11 +185,7 @@ impl<S: Store> Node<S> {
             let me = self.settled_number().await;
             let Some(number) = *me else { return };
             match self.store.holding(number, batch).await {
-                Ok(holding) => {
-                    let holding: HashSet<_> = holding.into_iter().collect();
-                    let lost = batch.iter().filter(|claim| !holding.contains(claim));
-                    lost.for_each(|claim| self.revoke(number, *claim));
-                }
+                Ok(holding) => self.revoke_all_but(number, batch, &holding),
                 Err(error) => self.note_error(&error),
             }
         }
@@ -201,6 +197,13 @@ impl<S: Store> Node<S> {
             lock(&self.revocations.suspects).insert(claim);
             self.revocations.more_suspects.notify_one();
         }
+    }
+
+    /// Revokes those of the claims that do not hold any more, by an answer of the store.
+    pub(super) fn revoke_all_but(&self, number: NodeId, claims: &[Claim], holding: &[Claim]) {
+        let holding: HashSet<_> = holding.iter().collect();
+        let lost = claims.iter().filter(|claim| !holding.contains(claim));
+        lost.for_each(|claim| self.revoke(number, *claim));
     }
 
     /// A claim was revoked. Only its owner acknowledges that: the number says whether it is this node.

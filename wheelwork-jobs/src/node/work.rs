@@ -180,7 +180,7 @@ impl<S: Store> Work<S> {
             match self.node.store.holding(me, &some).await {
                 Ok(holding) => {
                     check.batch.took(some.len(), host::elapsed(begun));
-                    self.node.drop_all_but_of(&some, &holding);
+                    self.node.revoke_all_but(me, &some, &holding);
                 }
                 Err(error) => {
                     check.batch.failed();
