@@ -6,7 +6,7 @@
 //! | who | believes what |
 //! |---|---|
 //! | the store | from the statement that cancels on, the claim is *revoked*, until its owner acknowledges that, or has ended |
-//! | the owner | it hears of it by a notice, which it does not believe before it has asked for the row, or by the answer that prolongs its life. It drops the job, and then acknowledges. It begins no job after the end of its lease |
+//! | the owner | it hears of it by a notice, which it does not believe before it has asked for the row, or by an answer: that prolongs its life, or tells of the claim as a run begins or ends, or after lost notices. It drops the job, and then acknowledges. It begins no job after the end of its lease |
 //! | the caller | it asks the store until the claim is not revoked any more, or its owner has ended |
 //!
 //! An owner that cannot be reached ends when its life lapses, and its lease lapses before that. A node that takes a

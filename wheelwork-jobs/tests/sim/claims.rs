@@ -2,7 +2,7 @@
 //!
 //! Whoever frees a job, a place or a key tells the nodes, also a node that stops and looks for nothing itself any more.
 //! So as long as one of them works, and no notice can get lost, a job does not stay free. Nor does a node that stops
-//! put off what the others could run.
+//! put off what the others could run. A cancel or a move waits for no beat either.
 
 use super::db::JobRow;
 use super::oracle::{Rule, Violation};
