@@ -97,6 +97,18 @@ fn a_cancel_of_a_job_that_ends_waits_for_no_beat() {
     keeps_all_rules(&steps);
 }
 
+/// After each beat its node reads its claims again, and that may tell it before the notice does.
+#[test]
+fn a_cancel_while_a_node_checks_its_claims_waits_for_no_beat() {
+    let cancels = (0..500).flat_map(|job| {
+        let from = 8_000 + 21 * u64::from(job);
+        [at(from, schedule(1, job, 2_000)), at(from + 500, What::Cancel { node: 2, job })]
+    });
+    let mut steps: Vec<_> = cancels.collect();
+    steps.sort_by_key(|step| step.at);
+    keeps_all_rules(&steps);
+}
+
 /// It cannot hear of the cancel, and it cannot be asked.
 #[test]
 fn jobs_cancelled_while_their_node_stands_still_do_not_run() {
