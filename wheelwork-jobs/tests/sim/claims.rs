@@ -37,6 +37,8 @@ pub(super) struct Claims {
     bounds: Bounds,
     /// Until when something is wrong, apart from nodes that stop.
     wrong: Duration,
+    /// Connections lead nowhere, which is seen at their next use.
+    half_open: bool,
     /// Jobs of which the nodes were told for sure: not those that a transaction of a user's stores.
     told: BTreeSet<u128>,
     /// Jobs that may be put off, since they were moved or have begun.
@@ -59,6 +61,7 @@ impl Claims {
         Self {
             bounds,
             wrong: Duration::ZERO,
+            half_open: false,
             told: BTreeSet::new(),
             may_wait: BTreeSet::new(),
             free: BTreeMap::new(),
@@ -69,6 +72,12 @@ impl Claims {
     /// Something is wrong until then: notices get lost, or claims have no answer.
     pub(super) fn wrong(&mut self, until: Duration) {
         self.wrong = self.wrong.max(until);
+    }
+
+    /// Connections of a node lead nowhere from now on. One may be used long after: it is tried before, which takes half a
+    /// second.
+    pub(super) fn half_open(&mut self) {
+        self.half_open = true;
     }
 
     /// A job is stored, and the nodes were told if it is due soon.
@@ -113,7 +122,8 @@ impl Claims {
     /// A cancel or a move was called at `called`, and has its answer now. It waits until the job's node knows of it, which
     /// a notice tells it, or the end of the run.
     pub(super) fn changed(&self, called: Duration, now: Duration) -> Option<Violation> {
-        let is_judged = called > self.wrong + self.bounds.late && now - called > PROMPT;
+        let is_well = !self.half_open && called > self.wrong + self.bounds.late;
+        let is_judged = is_well && now - called > PROMPT;
         let what = || format!("it was called at {called:?}, and took {:?}", now - called);
         is_judged.then(|| Violation { rule: Rule::Waited, what: what() })
     }

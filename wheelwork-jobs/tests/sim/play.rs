@@ -546,6 +546,7 @@ impl Play {
             }
             What::Silence { node } => {
                 self.no_contact(node, now + LIVENESS / 3 + LIMIT);
+                self.claims().half_open();
                 if let Some(process) = lock(&self.0.slots)[node].process {
                     self.0.server.net.silence(process);
                 }

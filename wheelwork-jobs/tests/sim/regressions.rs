@@ -401,6 +401,34 @@ fn nodes_leave_a_server_that_takes_no_writes() {
     keeps_all_rules(&steps);
 }
 
+/// The connection is tried for half a second before it is used for the first time since.
+#[test]
+fn a_move_over_a_connection_that_leads_nowhere_may_take_a_while() {
+    keeps_all_rules(&[
+        at(1_000, schedule(1, 0, 20_000)),
+        at(1_400, What::Move { node: 1, job: 0, due: 20_000 }),
+        at(1_500, What::Silence { node: 1 }),
+        at(15_000, What::Move { node: 1, job: 0, due: 270 }),
+    ]);
+}
+
+/// The end of a run is stored half a second late, and the next occurrence is claimed half a second after that.
+#[test]
+fn what_is_late_is_skipped_though_quiet_connections_are_forgotten() {
+    let act = Act::Quick;
+    let mut steps = vec![
+        at(500, What::Repeat { job: PERIODIC, each: 2, skip_later_than: Some(619), act }),
+        at(1_000, What::Forget { node: 0, lasts: 40_000 }),
+        at(1_000, What::Forget { node: 1, lasts: 40_000 }),
+        at(1_000, What::Forget { node: 2, lasts: 40_000 }),
+    ];
+    steps.extend((0..6).map(|n| {
+        let due = 1_900 + 100 * n;
+        at(4_000 * n + 4_030, What::Move { node: 0, job: PERIODIC, due })
+    }));
+    keeps_all_rules(&steps);
+}
+
 /// Nobody is told, and nothing else is wrong.
 #[test]
 fn calls_succeed_though_quiet_connections_are_forgotten() {

@@ -77,8 +77,11 @@ impl Oracle {
         let skips = job.recurs.is_some_and(|recurs| recurs.skips.is_some());
         let failed =
             job.runs.last().and_then(|run| run.ended).is_some_and(|(_, end)| end != RunEnd::Done);
-        // Nobody had time for what was skipped, or the end of the run was stored late.
-        let busy = (skips || failed) && (self.fault.since(from) || job.locked.since(from));
+        // Nobody had time for what was skipped, or the end of the run was stored late: also if a node's connections were
+        // forgotten, each of which is tried for half a second.
+        let forgotten = self.hearing.values().any(|hearing| hearing.since(from));
+        let slow = self.fault.since(from) || forgotten || job.locked.since(from);
+        let busy = (skips || failed) && slow;
         if due > latest && !busy && !self.clock.since(from) {
             let by = Duration::from_micros(due - latest);
             self.violated(Rule::Skipped, format!("job {number} at {now:?}: {by:?} too far"));
