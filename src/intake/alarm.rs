@@ -35,9 +35,10 @@
 //!
 //! The worker's half is in `worker/sleep`. `pending` shows that the queue itself misses no timeout.
 //!
-//! A task that parks on the worker thread may consume the unpark token. So no argument relies on
+//! A task or a clock that parks on the worker thread may consume the unpark token. So no argument relies on
 //! the token alone. A thread that unparks the worker has first changed a state (a queue, the command to
-//! stop, the clock), and the worker checks all of these between storing t and parking.
+//! stop, the clock), and the worker checks all of these between storing t and parking. In between, it runs no code of
+//! the user's.
 
 use crate::base::parker::Parker;
 use crate::base::sync::{AtomicU64, Ordering, fence};

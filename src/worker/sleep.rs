@@ -86,8 +86,10 @@ impl<W: Exact> Worker<W> {
     /// at most until the next tick.
     pub(super) fn sleep(&mut self, caught_up: u64) {
         let shared = self.control.shared.clone();
-        let tick = self.tick_now();
         self.take_in(self.last_pass); // what was announced during the pass may be due by now
+        // All that ends a sleep is checked after this: the user's clock may park, and so consume the unpark token.
+        let now = self.now();
+        let tick = shared.gate.scale.tick_at(now);
         let Some(target) = self.wake_tick(tick) else { return };
         let mut wake_at = shared.gate.scale.start_of(target);
         let far = target > tick + 1;
@@ -101,7 +103,7 @@ impl<W: Exact> Worker<W> {
         if !shared.gate.is_closed() && !asked && !is_due && !self.is_release_due() {
             #[cfg(asleep)]
             let _until = shared.alarm.asleep.until(wake_at);
-            shared.alarm.sleep(self.left_until(wake_at));
+            shared.alarm.sleep(self.left_until(wake_at, now));
             shared.counts.worker.wakeups.add(1);
         }
         if armed {
@@ -109,18 +111,16 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// Computes the length of a sleep until `wake_at`; `None` is a sleep without a limit. Reads the
-    /// clock again, since the checks before a sleep take time. After a panic of the clock, the sleep
-    /// takes one tick, at most `CLOCK_RETRY`. A longer sleep could miss a deadline. A shorter sleep could
+    /// Computes the length of a sleep until `wake_at`; `None` is a sleep without a limit. After a panic of the clock,
+    /// the sleep takes one tick, at most `CLOCK_RETRY`. A longer sleep could miss a deadline. A shorter sleep could
     /// repeat without end, since the last known time may be just before the next tick.
-    pub(super) fn left_until(&mut self, wake_at: u64) -> Option<Duration> {
+    pub(super) fn left_until(&self, wake_at: u64, now: u64) -> Option<Duration> {
         if wake_at == NEVER {
             return None;
         }
-        let timed = self.pace != Pace::OnCall;
-        let left = timed.then(|| Duration::from_nanos(wake_at.saturating_sub(self.now())));
         if !self.blind {
-            return left;
+            let left = Duration::from_nanos(wake_at.saturating_sub(now));
+            return (self.pace != Pace::OnCall).then_some(left);
         }
         let tick = Duration::from_nanos(self.gate().scale.tick_nanos());
         Some(tick.min(CLOCK_RETRY))

@@ -968,9 +968,9 @@ fn rule_01_nothing_expires_after_the_closing() {
 fn rule_05_a_worker_whose_clock_panics_sleeps_for_a_whole_tick() {
     let mut worker = worker();
     worker.pace = Pace::RealTime;
-    assert_eq!(worker.left_until(1), Some(Duration::ZERO));
+    assert_eq!(worker.left_until(1, 1), Some(Duration::ZERO));
     worker.blind = true;
     let tick = Duration::from_nanos(worker.gate().scale.tick_nanos());
-    assert_eq!(worker.left_until(1), Some(tick));
-    assert_eq!(worker.left_until(NEVER), None, "the sleep has no limit");
+    assert_eq!(worker.left_until(1, 1), Some(tick));
+    assert_eq!(worker.left_until(NEVER, 1), None, "the sleep has no limit");
 }

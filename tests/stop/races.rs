@@ -4,7 +4,9 @@ use crate::common::{Record, assert_conserved, blocking_task, eventually, manual,
 use crate::on_every_wheel;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
+use wheelwork::time::Clock;
 use wheelwork::timer::WheelKind;
 use wheelwork::{HashedWheelTimer, Period, RescheduleError, StopError};
 
@@ -179,4 +181,47 @@ fn the_executor_is_dropped_before_the_stop_returns() {
     let timer = HashedWheelTimer::builder().executor(Noted(record.clone())).build().unwrap();
     assert!(timer.stop().is_ok());
     assert_eq!(record.len(), 1);
+}
+
+/// A clock that asks a server for the time, and so parks on the worker thread.
+struct Asks(Sender<Sender<()>>);
+
+const ASKS: &str = "asks";
+
+impl Clock for Asks {
+    fn now(&self) -> Instant {
+        if std::thread::current().name() == Some(ASKS) {
+            let (reply, answer) = channel();
+            if self.0.send(reply).is_ok() {
+                let _ = answer.recv();
+            }
+        }
+        Instant::now()
+    }
+}
+
+/// The park in the clock consumes the unpark token of the stop. Each of the worker's readings is tried.
+#[test]
+fn rule_09_a_clock_that_parks_swallows_no_stop() {
+    for stopped_in in 0..6 {
+        let (ask, asked) = channel();
+        let builder = HashedWheelTimer::builder().tick_duration(ms(1)).thread_name(ASKS);
+        let timer = builder.clock(Asks(ask)).build().unwrap();
+        timer.new_timeout(|| (), Duration::from_secs(3600)).unwrap();
+        let mut reads = 0;
+        while let Ok(reply) = asked.recv_timeout(ms(100)) {
+            if reads == stopped_in {
+                std::thread::sleep(ms(5)); // it parks
+                let _ = timer.stop_timeout(Duration::ZERO);
+                std::thread::sleep(ms(5)); // it parks again
+            }
+            reads += 1;
+            let _ = reply.send(());
+        }
+        let asked = std::thread::spawn(move || asked.iter().for_each(|reply| _ = reply.send(())));
+        let was_stopped = reads > stopped_in;
+        eventually("it has ended", || timer.is_stopped() || !was_stopped);
+        drop(timer);
+        asked.join().unwrap();
+    }
 }
