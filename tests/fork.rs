@@ -13,8 +13,9 @@ use std::pin::pin;
 use std::sync::mpsc::channel;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
+use wheelwork::executor::ThreadPool;
 use wheelwork::task::{Next, Run, TimerTask};
-use wheelwork::{HashedWheelTimer, StopError, Timeout};
+use wheelwork::{HashedWheelTimer, ManualClock, StopError, Timeout};
 
 /// Only one test forks at a time, so that no other thread of this process is within a timer.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -139,6 +140,24 @@ fn a_child_that_returns_from_a_task_goes_on_as_a_worker() {
     timer.new_timeout(ends_the_child, ms(20)).unwrap();
     let child = children.recv().unwrap();
     assert_eq!(waitpid(child, None).unwrap(), WaitStatus::Exited(child, 7));
+}
+
+/// The job never ends in the child.
+#[test]
+fn rule_09_a_manual_clock_in_a_forked_child_does_not_wait_for_the_jobs_of_the_parent() {
+    let _alone = ALONE.lock();
+    let clock = ManualClock::new();
+    let builder = HashedWheelTimer::builder().clock(clock.clone());
+    let timer = builder.executor(ThreadPool::with_size(1, 8).unwrap()).build().unwrap();
+    let (task, gate) = blocking_task();
+    timer.new_timeout(task, TICK).unwrap();
+    clock.advance_in_one_jump(TICK);
+    gate.wait();
+    in_child(|| {
+        clock.advance(TICK);
+        assert_eq!(clock.elapsed(), 2 * TICK);
+    });
+    drop(gate);
 }
 
 #[test]

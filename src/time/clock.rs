@@ -48,6 +48,9 @@ pub trait Clock: Send + Sync + 'static {
     /// knows, so no timeout is early. It reads the clock again after a tick or 100 ms, whichever is shorter. Until the
     /// clock works again, timeouts are late, and a [`catch_up`](Follower::catch_up) may return before they have run.
     ///
+    /// The guard of a pause ([`Watch::pause`](crate::idle::Watch::pause)) reads the clock as it is dropped. If the clock
+    /// panics there, the connection stays paused.
+    ///
     /// A panic at the end of a run, on the worker or on an executor, is caught and counted too. A fixed
     /// rate keeps its schedule, as if the run had missed none. If the next run would count from the end of this one, as
     /// with a fixed delay or [`Next::after`](crate::task::Next::after), the timeout is cancelled, because that end is
@@ -141,8 +144,10 @@ pub struct Follower(std::sync::Weak<dyn FollowingTimer>);
 pub(crate) trait FollowingTimer: Send + Sync {
     /// Wakes the worker; returns the request's number.
     fn request_catch_up(&self) -> u64;
-    /// Waits until that request is answered. False if this thread must not wait for it.
-    fn wait(&self, request: u64) -> bool;
+    /// Waits until that request is answered, if this thread may wait for it.
+    fn wait(&self, request: u64);
+    /// Whether this thread may wait for the worker and its jobs.
+    fn may_wait(&self) -> bool;
     /// The start of the next tick in which the worker will run something. It has passed if the worker has not caught
     /// up.
     fn next_due(&self) -> Option<Instant>;

@@ -260,16 +260,14 @@ impl ManualClock {
         let timers = self.timers();
         let begun = || timers.iter().map(|timer| timer.jobs().begun()).sum::<u64>();
         let begun_before = begun();
-        if Jobs::is_in_one() {
+        if !may_wait(&timers) {
             return false;
         }
         // A job that runs now may leave a missed run of its series, which the worker would not have handed over.
         if timers.iter().any(|timer| timer.jobs().are_running()) {
             return true;
         }
-        if !catch_up(&timers) {
-            return false;
-        }
+        catch_up(&timers);
         if begun() != begun_before || !may_move() {
             return true;
         }
@@ -288,16 +286,14 @@ impl ManualClock {
     }
 
     /// Waits until each timer has done what is due by now, and until the executors' jobs have ended. False
-    /// if it cannot wait, because this thread is a worker or runs a job.
+    /// if it must not wait.
     pub(crate) fn run_all_due(&self) -> bool {
         let timers = self.timers();
-        while !Jobs::is_in_one() {
+        while may_wait(&timers) {
             // A job may leave a missed run of its series, which is due by now. It has announced this before its end, so
             // a pass that begins afterwards runs it. If no job has begun by the end of the pass, none was left.
             let ended: u64 = timers.iter().map(|timer| timer.jobs().wait()).sum();
-            if !catch_up(&timers) {
-                break;
-            }
+            catch_up(&timers);
             if timers.iter().map(|timer| timer.jobs().begun()).sum::<u64>() == ended {
                 return true;
             }
@@ -338,11 +334,16 @@ impl ManualClock {
     }
 }
 
-/// Waits until the timers have done what is due by now. It wakes all workers before it waits for the first.
-/// False if this thread must not wait for one of them.
-fn catch_up(timers: &[Arc<dyn FollowingTimer>]) -> bool {
+/// False on a worker, in a job, and for a timer of the parent of a forked process, whose jobs never end here.
+fn may_wait(timers: &[Arc<dyn FollowingTimer>]) -> bool {
+    !Jobs::is_in_one() && timers.iter().all(|timer| timer.may_wait())
+}
+
+/// Waits until the timers have done what is due by now, apart from those for which this thread must not wait. It wakes
+/// all workers before it waits for the first.
+fn catch_up(timers: &[Arc<dyn FollowingTimer>]) {
     let asked: Vec<_> = timers.iter().map(|timer| timer.request_catch_up()).collect();
-    timers.iter().zip(asked).fold(true, |all, (timer, request)| timer.wait(request) && all)
+    timers.iter().zip(asked).for_each(|(timer, request)| timer.wait(request));
 }
 
 /// The last time of the clock. One nanosecond more would mean never.

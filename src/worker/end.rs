@@ -21,7 +21,7 @@
 //! | `ON_A_WORKER` | this file | this thread must not wait for a worker | `rule_09_workers_do_not_wait_for_each_other` |
 //!
 //! Internal timeouts, tasks that only wake a waker, and the wakers that wait for the end are told only after the
-//! report, so that no stop waits for them (`Control::end`).
+//! report, so that no stop with a limit waits for them (`Control::end`).
 //!
 //! **Closing against a producer.** The closing thread does not wait for a producer that is about to arm a slot.
 //! Instead, the producer checks afterwards whether the timer was closed:
@@ -133,7 +133,7 @@ impl Control {
     }
 
     /// Ends the remaining timeouts and reports the end. The tasks that wake wakers, and those of internal timeouts, come
-    /// afterwards, so that no stop waits for them.
+    /// afterwards, so that no stop with a limit waits for them.
     fn end(&self) {
         let mut left = Vec::new();
         let uncollected = self.progress.report_end(&self.shared.gate, |end| {
@@ -201,12 +201,14 @@ impl FollowingTimer for Control {
         request
     }
 
-    fn wait(&self, request: u64) -> bool {
-        let may_wait = !on_a_worker() && !self.is_forked();
-        if may_wait {
+    fn wait(&self, request: u64) {
+        if self.may_wait() {
             self.progress.wait_caught_up(request);
         }
-        may_wait
+    }
+
+    fn may_wait(&self) -> bool {
+        !on_a_worker() && !self.is_forked()
     }
 
     fn next_due(&self) -> Option<Instant> {
