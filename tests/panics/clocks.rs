@@ -6,11 +6,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use wheelwork::executor::ThreadPool;
+use wheelwork::future::DelayQueue;
 use wheelwork::task::{Next, Run, TimerTask};
 use wheelwork::time::{Clock, Follower, Pace};
 use wheelwork::{HashedWheelTimer, ManualClock, MissedTickBehavior, Period, Timeout};
+
+/// The thread that schedules.
+const SCHEDULER: &str = "panics-scheduler";
 
 fn on_a_bad_clock(clock: &BadClock) -> HashedWheelTimer {
     let builder = HashedWheelTimer::builder().tick_duration(ms(1)).thread_name(WORKER);
@@ -429,4 +434,33 @@ fn rule_05_a_panic_in_the_drop_of_a_clock_is_contained() {
         drop(keeps);
         eventually("the clock is dropped", || dropped.len() == 1);
     }
+}
+
+/// It reads its clock when it files 64 new values, after an insertion or a reset.
+#[test]
+fn rule_05_a_delay_queue_is_unchanged_if_its_clock_panics() {
+    let scheduler = std::thread::Builder::new().name(SCHEDULER.into());
+    let keeps_its_values = |inserted: u32| {
+        let clock = Failing::on(SCHEDULER);
+        let timer = HashedWheelTimer::builder().clock(clock.clone()).build().unwrap();
+        let due = timer.started_at() + TICK;
+        let mut context = Context::from_waker(Waker::noop());
+        let mut queue = DelayQueue::new(&timer);
+        let keys: Vec<_> = (0..64).map(|n| queue.insert_at(n, due + TICK)).collect();
+        assert!(queue.poll_next_due(&mut context).is_pending()); // none is new
+        let mut panics = 0;
+        let mut on_bad_clock = |change: &mut dyn FnMut()| {
+            clock.fail(1);
+            panics += u32::from(catch_unwind(AssertUnwindSafe(change)).is_err());
+        };
+        (0..inserted).for_each(|n| on_bad_clock(&mut || _ = queue.insert_at(n, due + TICK)));
+        keys.iter().for_each(|key| on_bad_clock(&mut || _ = queue.reset_at(*key, due)));
+        assert!(panics > 0);
+        clock.fail(0);
+        clock.clock.advance_in_one_jump(3 * TICK);
+        while let Poll::Ready(Some(_)) = queue.poll_next_due(&mut context) {}
+        assert!(queue.is_empty(), "{} never come out", queue.len());
+    };
+    let both = move || [63, 300].into_iter().for_each(keeps_its_values);
+    scheduler.spawn(both).unwrap().join().unwrap();
 }

@@ -21,7 +21,7 @@ use self::order::Order;
 use super::sleep::Sleep;
 use crate::timer::HashedWheelTimer;
 use crate::wheel::slab::{MOST_CHUNKS, Slab};
-use crate::wheel::{Key, Token};
+use crate::wheel::Key;
 use std::fmt;
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
@@ -367,10 +367,11 @@ impl<T> DelayQueue<T> {
     }
 
     fn admit(&mut self, value: T, deadline: u64) -> DelayKey {
+        self.make_room();
         self.insertions += 1;
         let entry = Entry { sequence: self.insertions, deadline, value };
         let (slot, token) = self.values.insert(entry).expect("fewer than 2^32 - 64 values");
-        self.add(token);
+        self.order.add(token);
         if deadline < self.wake_at {
             self.wake(deadline);
         }
@@ -378,6 +379,7 @@ impl<T> DelayQueue<T> {
     }
 
     fn move_to(&mut self, key: DelayKey, deadline: u64) -> bool {
+        self.make_room();
         let slot = self.slot(key);
         let Some(entry) = slot.and_then(|slot| self.values.get_mut(slot)) else { return false };
         let before = std::mem::replace(&mut entry.deadline, deadline);
@@ -386,7 +388,7 @@ impl<T> DelayQueue<T> {
         if is_too_late || self.order.remove_near(key, before) {
             let refiled = self.values.refile(key.index);
             self.order.sweep_if_worth_it(&self.values);
-            refiled.into_iter().for_each(|token| self.add(token));
+            refiled.into_iter().for_each(|token| self.order.add(token));
         }
         if deadline < self.wake_at {
             self.wake(deadline);
@@ -396,12 +398,11 @@ impl<T> DelayQueue<T> {
         true
     }
 
-    /// Makes a value new.
-    fn add(&mut self, token: Token) {
+    /// Makes room for a new value, before anything else changes, since the clock may panic.
+    fn make_room(&mut self) {
         if self.order.is_full() {
             self.file_new();
         }
-        self.order.add(token);
     }
 
     /// The slot of a value that is in the queue.
