@@ -23,8 +23,9 @@ impl HashedWheelTimer {
     /// The call waits, without a limit, for a task that runs on the worker at that moment, or for an
     /// executor that is taking a job at that moment. It does not wait for jobs that an executor has
     /// already taken. The first caller also waits until the worker's thread has ended, unless a `stop_timeout` or
-    /// `stop_async` has ended the timer before. Before it ends, the worker's thread runs the reports of the idle
-    /// managers, drops the executor, and drops the thread-locals that tasks have used there.
+    /// `stop_async` has ended the timer before. Before it ends, the worker's thread wakes the
+    /// tasks of pending futures, runs the reports of the idle managers, drops the executor, and drops the thread-locals
+    /// that tasks have used there.
     ///
     /// In async code, await [`stop_async`](Self::stop_async) instead.
     ///
