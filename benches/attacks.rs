@@ -25,11 +25,18 @@ fn schedule(timer: &HashedWheelTimer, count: u64, delay: impl Fn(u64) -> Duratio
     (0..count).map(|n| timer.new_timeout(|| (), delay(n)).expect("it runs")).collect()
 }
 
-/// The worker takes a queue only once a timeout in it is due.
-fn bring_into_the_wheel(timer: &HashedWheelTimer) {
-    // Each time one is due, the worker files as many as it can in a tick.
-    while timer.queue_depth() > 0 {
-        timer.new_timeout(|| (), Duration::ZERO).expect("it runs");
+/// Every 64th is due soon: the worker comes upon the others beside it, and files most of them.
+fn in_the_wheel(
+    timer: &HashedWheelTimer,
+    count: u64,
+    soon: Duration,
+    later: impl Fn(u64) -> Duration,
+) -> Vec<Timeout> {
+    schedule(timer, count, |n| if n % 64 == 0 { soon } else { later(n) })
+}
+
+fn until_run(timer: &HashedWheelTimer, count: u64) {
+    while timer.metrics().expired < count {
         std::thread::sleep(ms(1));
     }
 }
@@ -41,9 +48,9 @@ fn row(attack: &str, reached: &str, limit: &str) {
 /// Wake-ups within five seconds after `count` timeouts in distinct ticks were cancelled or pushed back.
 fn wake_ups(attack: &str, count: u64, give_up: impl Fn(u64, &Timeout)) {
     let timer = timer(512);
-    let timeouts =
-        schedule(&timer, count, |n| ms(1000) + Duration::from_micros(n * 4_000_000 / count));
-    bring_into_the_wheel(&timer);
+    let later = |n| ms(3000) + Duration::from_micros(n * 4_000_000 / count);
+    let timeouts = in_the_wheel(&timer, count, ms(200), later);
+    until_run(&timer, count.div_ceil(64));
     (0..).zip(&timeouts).for_each(|(n, timeout)| give_up(n, timeout));
     let before = timer.metrics().wakeups;
     std::thread::sleep(ms(5000));
@@ -76,8 +83,9 @@ fn lateness(timer: &HashedWheelTimer, attack: &str, act: impl FnOnce()) {
 /// Far beyond the reach of a wheel of one bucket, or within that of 512.
 fn far_timeouts(buckets: usize, place: &str, count: u64) {
     let timer = timer(buckets);
-    let timeouts = schedule(&timer, count, |n| HOUR + ms(n));
-    lateness(&timer, &format!("{count} {place} brought in"), || bring_into_the_wheel(&timer));
+    let timeouts = in_the_wheel(&timer, count, ms(2000), |n| HOUR + ms(n));
+    let due = count.div_ceil(64);
+    lateness(&timer, &format!("{count} {place} brought in"), || until_run(&timer, due));
     lateness(&timer, &format!("{count} {place} cancelled"), || {
         timeouts.iter().for_each(|timeout| _ = timeout.cancel());
     });
