@@ -2,6 +2,7 @@
 
 use crate::common::{self, until};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 use tokio::sync::Mutex;
 use wheelwork_jobs::{Job, Jobs, Kind, NewJob, Postgres, Redb, Retry, State};
@@ -85,6 +86,41 @@ async fn a_chain_of_successors_in_postgres_neither_ends_nor_splits() {
     let store = Postgres::new(&url).unwrap();
     let jobs = Jobs::builder(store).handle(kind(), handle).open().await.unwrap();
     chain_ends(&jobs).await;
+}
+
+/// It is a new job: the end of the run that has stored it is not its own.
+#[tokio::test]
+async fn a_successor_may_have_the_id_of_its_job() {
+    let (store, _folder) = common::redb();
+    let tick = NewJob::new("n", &0).unwrap();
+    let (shared, next, runs) = (store.clone(), tick.clone(), AtomicU32::new(0));
+    let handle = move |job: Job<u32, Redb>| {
+        let (store, next, number) = (shared.clone(), next.clone(), runs.fetch_add(1, SeqCst) + 1);
+        async move {
+            let transaction = store.begin_write().await?;
+            job.complete_in(&transaction).await?;
+            if number < LAST {
+                job.schedule_in(&transaction, &next).await?;
+            }
+            transaction.commit().await?;
+            let again = store.begin_write().await?;
+            assert!(job.complete_in(&again).await.is_err(), "it has ended its successor");
+            drop(again);
+            if number % 2 == 0 { Err::<(), Failed>("on purpose".into()) } else { Ok(()) }
+        }
+    };
+    let kind = Kind::new("n").retry(Retry::never());
+    let jobs = Jobs::builder(store).handle(kind, handle).open().await.unwrap();
+    jobs.schedule(tick).await.unwrap();
+    let half = u64::from(LAST / 2);
+    until("the chain has ended", || {
+        let metrics = jobs.metrics();
+        metrics.done + metrics.lost + metrics.buried >= 2 * half
+    })
+    .await;
+    let metrics = jobs.metrics();
+    assert_eq!((metrics.done, metrics.lost, metrics.buried), (half, half, 0));
+    assert_eq!(jobs.list(Default::default()).await.unwrap(), []);
 }
 
 /// A handler that is cancelled meanwhile leaves no successor.

@@ -23,7 +23,8 @@ pub(super) struct Claims {
     held: HashMap<JobId, (NodeId, u64)>,
     /// What the jobs had that were changed since the last commit, the last change last.
     undo: Vec<(JobId, Option<(NodeId, u64)>)>,
-    /// Where transactions of users have moved jobs, if they commit. Their claims end with their runs.
+    /// Where transactions of users have moved jobs, or stored successors with the same ids, if they commit. Their claims
+    /// end with their runs.
     moving: HashMap<Claim, Timestamp>,
     cursors: HashMap<Arc<str>, Place>,
     /// Free jobs that nobody may claim.
@@ -183,8 +184,9 @@ impl Claims {
         Some(before)
     }
 
-    /// A transaction of a user moves a job.
-    pub(super) fn moves(&mut self, claim: Claim, due: Timestamp) {
+    /// A job is at this place, and does not belong any more to the run that may have a claim on its id.
+    pub(super) fn moves(&mut self, id: JobId, due: Timestamp) {
+        let Some(claim) = self.of(id) else { return };
         let Self { moving, held, .. } = self;
         moving
             .retain(|claim, _| held.get(&claim.id).is_some_and(|&(_, epoch)| epoch == claim.epoch));

@@ -249,11 +249,9 @@ impl Transact<Redb> for &RedbTransaction {
             let (mut tables, mut claims) = (Tables::open(self)?, shared.claims());
             Writing::new(&mut tables, &mut claims, shared).insert(job, window, None)
         };
-        match insert().map_err(|error| StoreError::new("store a job", error))? {
-            // A look writes, so it waits for the end of the transaction.
-            Insertion::Stored(_) => Ok(None),
-            refused => Ok(Some(refused)),
-        }
+        let insertion = insert().map_err(|error| StoreError::new("store a job", error))?;
+        // A look writes, so it waits for the end of the transaction.
+        Ok(Some(insertion).filter(|insertion| insertion.stored().is_none()))
     }
 
     async fn complete(
@@ -265,19 +263,16 @@ impl Transact<Redb> for &RedbTransaction {
         kept: Option<Kept>,
     ) -> Result<bool> {
         let complete = || -> Result<_, ::redb::Error> {
-            let mut claims = store.0.shared.claims();
-            if !claims.holds(claim) {
-                return Ok(false);
-            }
-            let mut tables = Tables::open(self)?;
+            let (mut tables, mut claims) = (Tables::open(self)?, store.0.shared.claims());
+            // After a rollback, the row is where it was.
+            let is_its_own =
+                |row: &Row| claims.holds(claim) && claims.moved(claim) != Some(row.due);
+            let Some(row) = tables.row(claim.id)?.filter(is_its_own) else { return Ok(false) };
             match (next, kept) {
                 (Some(due), _) => {
-                    let moved = claims.moved(claim); // after a rollback, the row is where it was
-                    let row = tables.row(claim.id)?.filter(|row| moved != Some(row.due));
-                    let Some(row) = row else { return Ok(false) };
                     tables.replace(claim.id, &Row { due, attempts: 0, error: None, ..row })?;
                     // The nodes are told at the end of the run, which frees the claim.
-                    claims.moves(claim, due);
+                    claims.moves(claim.id, due);
                     Ok(true)
                 }
                 (None, Some(kept)) => tables.keep(claim.id, store.0.shared.clock.now(), &kept),
@@ -652,6 +647,8 @@ impl<'w, 't> Writing<'w, 't> {
             _ => None,
         };
         if claimed.is_none() {
+            // A job with this id may have ended in a transaction. Its run goes on, and does not end this one.
+            self.claims.moves(job.id, due);
             self.freed(&job.kind, due, job.id, window);
         }
         Ok(Insertion::Stored(Inserted { due, claimed }))
@@ -705,11 +702,8 @@ impl<'w, 't> Writing<'w, 't> {
             return Ok(tables.remove(claim.id)?.is_some());
         }
         let Some(mut row) = tables.row(claim.id)? else { return Ok(false) };
-        if moved == Some(row.due) {
-            claims.freed(&row.kind, row.due, claim.id);
-            return Ok(false);
-        }
-        let error = match outcome {
+        let is_its_own = moved != Some(row.due);
+        let error = match if is_its_own { outcome } else { Outcome::LetGo } {
             Outcome::Done => return Ok(tables.remove(claim.id)?.is_some()),
             Outcome::Keep(kept) => return tables.keep(claim.id, *now, &kept),
             Outcome::Repeat { due, error, .. } => {
@@ -728,7 +722,7 @@ impl<'w, 't> Writing<'w, 't> {
             Outcome::LetGo => {
                 claims.freed(&row.kind, row.due, claim.id);
                 shared.tell(Notice::Look);
-                return Ok(true);
+                return Ok(is_its_own);
             }
             Outcome::Wait { members, .. } => {
                 if !claims.groups.wait(claim.id, members, 0, |id| tables.is_dead(id))? {
