@@ -116,10 +116,11 @@ fn set(
             config.connect_timeout(Duration::from_secs(seconds.into()));
         }
     }
-    match unless(says_tls, "PGSSLMODE").as_deref() {
-        Some("require" | "verify-ca" | "verify-full") => _ = config.ssl_mode(SslMode::Require),
-        Some("disable") => _ = config.ssl_mode(SslMode::Disable),
-        _ => {}
+    if let Some(mode) = unless(says_tls, "PGSSLMODE") {
+        let expected = "disable, allow, prefer, require, verify-ca or verify-full";
+        let read = Target::of_url(&format!("sslmode={mode}"));
+        let read = read.map_err(|_| format!("PGSSLMODE is {mode:?}: expected {expected}"))?;
+        config.ssl_mode(read.config.get_ssl_mode());
     }
     Ok(())
 }
@@ -135,7 +136,7 @@ fn password_of(config: &Config, variable: &impl Fn(&str) -> Option<String>) -> O
     }
     let host = match config.get_hosts().first() {
         Some(Host::Tcp(name)) => name.clone(),
-        _ => "localhost".to_owned(),
+        _ => config.get_hostaddrs().first().map_or("localhost".to_owned(), ToString::to_string),
     };
     let port = config.get_ports().first().copied().unwrap_or(5432).to_string();
     let user = config.get_user()?;
@@ -216,6 +217,40 @@ mod tests {
         assert!(target.needs_tls());
         let target = Target::of_environment("postgres://u@h/d?sslmode=disable", variable).unwrap();
         assert!(!target.needs_tls() && target.config.get_user() == Some("u"));
+    }
+
+    #[test]
+    fn the_modes_of_encryption_are_those_of_a_url_and_others_are_refused() {
+        let with = |mode: &str| {
+            let variable = |name: &str| (name == "PGSSLMODE").then(|| mode.to_owned());
+            Target::of_environment("host=h user=u", variable)
+        };
+        for mode in ["", "disable", "allow", "prefer"] {
+            assert!(!with(mode).unwrap().needs_tls(), "{mode}");
+        }
+        for mode in ["require", "verify-ca", "verify-full"] {
+            assert!(with(mode).unwrap().needs_tls(), "{mode}");
+        }
+        let error = with("verify_full").err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.contains(r#"PGSSLMODE is "verify_full": expected"#), "{error}");
+    }
+
+    #[test]
+    fn the_password_is_that_of_the_address_if_there_is_no_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pass");
+        std::fs::write(&file, "localhost:*:*:*:one\n10.0.0.7:*:*:*:two\nh:*:*:*:three\n").unwrap();
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(&file, private).unwrap();
+        let variable =
+            |name: &str| (name == "PGPASSFILE").then(|| file.to_str().unwrap().to_owned());
+        let password = |url: &str| {
+            let target = Target::of_environment(url, variable).unwrap();
+            target.config.get_password().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+        };
+        assert_eq!(password("hostaddr=10.0.0.7 user=u").as_deref(), Some("two"));
+        assert_eq!(password("host=h hostaddr=10.0.0.7 user=u").as_deref(), Some("three"));
+        assert_eq!(password("user=u").as_deref(), Some("one"));
     }
 
     #[test]
