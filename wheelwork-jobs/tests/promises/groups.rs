@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wheelwork_jobs::{
-    Group, GroupError, Job, Jobs, Kind, NewJob, Periodic, PeriodicError, Postgres, Redb, Retry,
-    ScheduleError, State,
+    Group, GroupError, Job, JobId, Jobs, Kind, NewJob, Periodic, PeriodicError, Postgres, Redb,
+    Retry, ScheduleError, State,
 };
 
 on_every_store! {
@@ -459,4 +459,63 @@ async fn a_member_that_ends_in_a_transaction_lets_its_group_run() {
     assert!(jobs.schedule_all(parts.into_iter().chain([then])).await.iter().all(Result::is_ok));
     until("it ran", || ran.load(SeqCst) == 1).await;
     until("all are done", || jobs.metrics().done == 3).await;
+}
+
+/// Its handler may go on for as long as it likes. A member that was completed in vain is waited for again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_group_does_not_wait_for_the_handler_of_a_member_that_has_ended() {
+    type Failed = Box<dyn std::error::Error + Send + Sync>;
+    let (store, _folder) = common::redb();
+    let (ran, go_on) = (Arc::new(AtomicUsize::new(0)), Arc::new(tokio::sync::Notify::new()));
+    let (runs, own, goes_on) = (ran.clone(), store.clone(), go_on.clone());
+    let do_part = move |job: Job<bool, Redb>| {
+        let (store, go_on) = (own.clone(), goes_on.clone());
+        async move {
+            if job.payload {
+                let in_vain = store.begin_write().await?;
+                job.complete_in(&in_vain).await?;
+                drop(in_vain);
+                go_on.notified().await;
+            }
+            let transaction = store.begin_write().await?;
+            job.complete_in(&transaction).await?;
+            transaction.commit().await?;
+            std::future::pending::<Result<(), Failed>>().await
+        }
+    };
+    let do_sum = move |_: Job<u32, Redb>| {
+        runs.fetch_add(1, SeqCst);
+        async { Ok::<_, String>(()) }
+    };
+    let builder = Jobs::builder(store).handle("part", do_part).handle("sum", do_sum);
+    let jobs = builder.open().await.unwrap();
+    for (n, in_vain) in [false, true].into_iter().enumerate() {
+        let member = NewJob::new("part", &in_vain).unwrap().due(DAY);
+        let (id, then) = (member.id(), Group::of([&member]).then(sum(1)).unwrap());
+        let last = then.id();
+        assert!(jobs.schedule_all([member, then]).await.iter().all(Result::is_ok));
+        waits(&jobs, last).await;
+        let claimed = jobs.metrics().claimed;
+        assert!(jobs.reschedule(id, ms(0)).await.unwrap());
+        if in_vain {
+            // The member, and the last job once more.
+            until("it was looked at again", || jobs.metrics().claimed == claimed + 2).await;
+            waits(&jobs, last).await;
+            go_on.notify_one();
+        }
+        until("it ran", || ran.load(SeqCst) == n + 1).await;
+    }
+    assert_eq!(jobs.metrics().running, 2);
+}
+
+/// Waits until the last job of a group waits for its members: such a job is not due.
+async fn waits(jobs: &Jobs<Redb>, last: JobId) {
+    let is_due = async || {
+        let stats = jobs.stats().await.unwrap();
+        stats.iter().any(|kind| kind.kind == "sum" && kind.next_due.is_some())
+            || jobs.get(last).await.unwrap().unwrap().state == State::Claimed
+    };
+    while is_due().await {
+        tokio::time::sleep(ms(5)).await;
+    }
 }

@@ -108,7 +108,6 @@ impl Claims {
         self.revoked.retain(|(owner, _)| *owner != node);
         self.held.retain(|_, (owner, _)| *owner != node);
         self.cursors.clear();
-        self.groups.forget_all(); // of a member that has ended in a transaction, nobody tells any more
     }
 
     pub(super) fn is_alive(&self, node: NodeId) -> bool {

@@ -268,16 +268,18 @@ impl Transact<Redb> for &RedbTransaction {
             let is_its_own =
                 |row: &Row| claims.holds(claim) && claims.moved(claim) != Some(row.due);
             let Some(row) = tables.row(claim.id)?.filter(is_its_own) else { return Ok(false) };
+            let mut at = Writing::new(&mut tables, &mut claims, &store.0.shared);
             match (next, kept) {
                 (Some(due), _) => {
-                    tables.replace(claim.id, &Row { due, attempts: 0, error: None, ..row })?;
+                    at.tables.replace(claim.id, &Row { due, attempts: 0, error: None, ..row })?;
                     // The nodes are told at the end of the run, which frees the claim.
-                    claims.moves(claim.id, due);
-                    Ok(true)
+                    at.claims.moves(claim.id, due);
                 }
-                (None, Some(kept)) => tables.keep(claim.id, store.0.shared.clock.now(), &kept),
-                (None, None) => Ok(tables.remove(claim.id)?.is_some()),
+                (None, Some(kept)) => _ = at.tables.keep(claim.id, at.now, &kept)?,
+                (None, None) => _ = at.tables.remove(claim.id)?,
             }
+            at.free_groups(claim.id)?;
+            Ok(true)
         };
         complete().map_err(|error| StoreError::new("complete a job", error))
     }
@@ -748,6 +750,7 @@ impl<'w, 't> Writing<'w, 't> {
     fn free_groups(&mut self, member: JobId) -> Result<(), ::redb::Error> {
         for id in self.claims.groups.ended(member, |id| self.tables.is_dead(id))? {
             let Some(mut row) = self.tables.row(id)? else { continue };
+            self.claims.freed(&row.kind, row.due, id); // it stays there if a transaction is rolled back
             row.due = self.now;
             self.tables.replace(id, &row)?;
             self.freed(&row.kind, row.due, id, Duration::ZERO);
