@@ -59,6 +59,35 @@ async fn a_key_in_an_open_transaction_keeps_nobody_else_waiting() {
     assert_eq!((jobs.metrics().lapsed, jobs.metrics().store_errors), (0, 0));
 }
 
+/// Also if the default of the database or the role is another isolation, in which it would fail.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_that_has_waited_passes_over_what_others_have_claimed() {
+    let Some(server) = postgres::server() else { return };
+    let url = server.database();
+    let name = url.rsplit('/').next().unwrap();
+    let default = "SET default_transaction_isolation = 'repeatable read'";
+    server.psql(name, &format!("ALTER DATABASE {name} {default}"));
+    // Their limit is long, so that the wait for a lock does not end by itself.
+    let [store, late] =
+        [(); 2].map(|()| Postgres::with(url.parse::<Config>().unwrap(), NoTls, ms(600_000)));
+    store.prepare().await.unwrap();
+    let first = store.join(None, &[], ms(60_000)).await.unwrap().node;
+    let second = late.join(None, &[], ms(60_000)).await.unwrap().node;
+    let new: Vec<_> = (0..3).map(|n| Insert { job: job(n), claim: false }).collect();
+    store.insert(None, ms(1_000), &new).await.unwrap();
+    let mut user = connect(&url).await;
+    let open = user.transaction().await.unwrap();
+    let lock = "SELECT FROM wheelwork_nodes WHERE id = $1 FOR UPDATE";
+    open.execute(lock, &[&second.0]).await.unwrap();
+    let rooms = [("n".into(), 9)];
+    let (window, late_rooms) = (ms(1_000), rooms.clone());
+    let waiting = tokio::spawn(async move { late.claim(second, window, &late_rooms).await });
+    until_one_waits(&connect(&url).await).await;
+    assert_eq!(store.claim(first, window, &rooms).await.unwrap().len(), 3);
+    open.commit().await.unwrap();
+    assert_eq!(waiting.await.unwrap().unwrap().len(), 0);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_jobs_that_wait_for_their_keys_are_not_tried_again_all_at_once() {
     let (store, _folder) = common::redb();

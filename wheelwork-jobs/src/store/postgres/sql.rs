@@ -21,8 +21,9 @@ pub(crate) const VERSION: &str = "SELECT version FROM wheelwork_schema";
 
 /// Run on each connection. Each statement of this store touches few rows by an index, whatever the statistics of a
 /// table say that was empty a minute ago, and in the order of the index, up to its limit. A scan that remains (of the
-/// few nodes) has an enormous cost then, for which PostgreSQL would compile the statement each time. A node that stands
-/// still in a transaction must not hold its locks.
+/// few nodes) has an enormous cost then, for which PostgreSQL would compile the statement each time. A statement that
+/// has waited for a row goes on with what it is by then, whatever the default of the role or the database. A node that
+/// stands still in a transaction must not hold its locks.
 pub(crate) const CONNECTED: &str = "
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
@@ -30,6 +31,7 @@ SET enable_sort = off;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET jit = off;
+SET default_transaction_isolation = 'read committed';
 SET idle_in_transaction_session_timeout = '10s';
 SELECT pg_backend_pid();
 ";
