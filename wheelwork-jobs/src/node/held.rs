@@ -534,9 +534,6 @@ impl<S: Store> Node<S> {
             return false;
         };
         let (number, kind) = (job.kind, &self.handlers[job.kind].kind);
-        if kind.is_limited() {
-            self.look.notify_one(); // another one can begin
-        }
         match &mut job.state {
             State::Waiting(_) | State::Due => {}
             State::Running { cancellation, dropped } => {

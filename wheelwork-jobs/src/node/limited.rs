@@ -1,8 +1,9 @@
 //! Claims jobs of kinds that are limited over all nodes. They are claimed when they are due, one kind at a time,
 //! and in turns with the other nodes.
 //!
-//! A kind is looked at when the node is told of jobs, when one of its own has ended, when the next one is due or the
-//! rate allows one more, and soon if it was another node's turn. The next beat finds what was missed.
+//! A kind is looked at when the node is told of jobs, or that some node has lost a claim, when one of its own has ended,
+//! when the next one is due or the rate allows one more, and soon if it was another node's turn. The next beat finds
+//! what was missed.
 
 use super::Node;
 use crate::host;

@@ -197,6 +197,10 @@ impl<S: Store> Node<S> {
             lock(&self.revocations.suspects).insert(claim);
             self.revocations.more_suspects.notify_one();
         }
+        // Its place is free at once, but its owner has no room while the handler runs on.
+        if self.handlers.iter().any(|handler| handler.kind.is_limited()) {
+            self.look.notify_one();
+        }
     }
 
     /// Revokes those of the claims that do not hold any more, by an answer of the store.

@@ -20,6 +20,7 @@ on_every_store! {
     the_most_urgent_job_takes_the_place
     a_limited_kind_can_be_paused
     the_end_of_a_job_lets_the_next_one_begin_at_once
+    a_job_that_is_taken_away_makes_a_place_on_another_node
 }
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -249,6 +250,39 @@ async fn the_end_of_a_job_lets_the_next_one_begin_at_once<S: Shared>(store: S) {
     assert!(stored.iter().all(Result::is_ok));
     until("all are done", || jobs.metrics().done == 20).await;
     assert_eq!(crowd.most(), 1);
+}
+
+/// Its handler does not listen, so its own node has no room. No beat comes that would find the next one.
+async fn a_job_that_is_taken_away_makes_a_place_on_another_node<S: Shared>(store: S) {
+    let kinds = ["cancelled", "moved", "replaced"];
+    let open = async || {
+        let handle = |job: Job<bool, S>| async move {
+            if job.payload { std::future::pending().await } else { Ok::<_, String>(()) }
+        };
+        let builder = Jobs::builder(store.clone()).liveness(3 * HOUR).window(3 * HOUR);
+        let limited = |kind| Kind::new(kind).concurrency(1).total_concurrency(1);
+        let all = |builder: JobsBuilder<S>, kind| builder.handle(limited(kind), handle);
+        kinds.into_iter().fold(builder, all).open().await.unwrap()
+    };
+    let (first, new) = (open().await, |kind, stays: bool| NewJob::new(kind, &stays).unwrap());
+    let stays = kinds.map(|kind| new(kind, true).key(kind));
+    let [cancelled, moved, _] = [0, 1, 2].map(|n| stays[n].id());
+    first.schedule_all(stays).await.into_iter().for_each(|stored| _ = stored.unwrap());
+    until("all run", || first.metrics().running == 3).await;
+    let second = open().await;
+    let next = kinds.map(|kind| new(kind, false));
+    second.schedule_all(next).await.into_iter().for_each(|stored| _ = stored.unwrap());
+    until("it hears of jobs", || second.health().listening == Some(true)).await;
+    // A look that is under way would find the place.
+    tokio::time::sleep(ms(300)).await;
+    assert_eq!(second.metrics().done, 0);
+    assert!(second.cancel(cancelled).await.unwrap());
+    until("the next one is done", || second.metrics().done == 1).await;
+    assert!(second.reschedule(moved, 100 * HOUR).await.unwrap());
+    until("the next one is done", || second.metrics().done == 2).await;
+    let replacement = new("replaced", true).key("replaced").due(100 * HOUR);
+    assert!(second.replace(replacement).await.unwrap().is_some());
+    until("the next one is done", || second.metrics().done == 3).await;
 }
 
 /// A statement that began before another turn has ended does not see its claims.
