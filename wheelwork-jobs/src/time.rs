@@ -159,6 +159,11 @@ impl DatabaseClock {
     }
 }
 
+/// The end of a lease: for sure before the database ends the life, which is `liveness` later by its own clock.
+pub(crate) fn end_of_lease(asked: Instant, liveness: Duration) -> Instant {
+    far_future(asked, liveness - liveness / DRIFT)
+}
+
 /// `delay` after an instant, or a century after it if that is too far.
 pub(crate) fn far_future(from: Instant, delay: Duration) -> Instant {
     const CENTURY: Duration = Duration::from_secs(100 * 366 * 86_400);
@@ -213,6 +218,17 @@ mod tests {
             let safe = clock.safe_instant_of(due);
             assert!(clock.least(safe) >= due, "{ahead} ms ahead");
             assert!(safe <= clock.instant_of(due) + ms(1) + ms(ahead) / 4_000, "{ahead} ms ahead");
+        }
+    }
+
+    #[test]
+    fn a_lease_ends_before_a_life_though_the_clock_of_the_database_is_fast() {
+        let origin = Instant::now();
+        for liveness in [1, 300, 30_000, 86_400_000].map(ms) {
+            let end = end_of_lease(origin, liveness);
+            let shown = reading(origin, 0, START, 1).most(end);
+            assert!(shown <= START.after(liveness + MICROSECOND), "{shown:?} after {liveness:?}");
+            assert!(end >= origin + liveness - liveness / 1_000);
         }
     }
 

@@ -11,7 +11,7 @@ use super::backoff::Backoff;
 use super::{Node, lock, until};
 use crate::host;
 use crate::store::{Beat, NodeId, Result, Store};
-use crate::time::{Reading, Step, far_future};
+use crate::time::{Reading, Step, end_of_lease, far_future};
 use crate::trace::tell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -79,7 +79,7 @@ impl<S: Store> Node<S> {
 
     /// The store was asked at this instant to keep the node alive, and has done it.
     pub(super) fn prolong(&self, asked: Instant) {
-        *lock(&self.lease) = far_future(asked, self.liveness);
+        *lock(&self.lease) = end_of_lease(asked, self.liveness);
         *lock(&self.last_beat) = asked;
     }
 
