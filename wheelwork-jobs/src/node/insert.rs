@@ -129,7 +129,7 @@ async fn store<S: Store>(
     // Held until the claims are in the wheel: meanwhile the node keeps its number.
     let me = node.me.read().await;
     let (jobs, _rooms) = node.choose(me.filter(|_| may_claim), jobs);
-    let _claiming = node.claiming();
+    let _claiming = jobs.iter().any(|insert| insert.claim).then(|| node.claiming());
     // Never sent once more if it may have stored them: they may have run or been cancelled since, and leave no trace.
     let insertions = match node.store.insert(*me, node.window, &jobs).await {
         Ok(insertions) => {

@@ -2,6 +2,7 @@
 
 use crate::common::{self, Shared, until};
 use crate::on_every_store;
+use crate::tests::flaky::Hindered;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
@@ -183,6 +184,34 @@ async fn a_cancel_that_waits_for_the_owner_does_not_count(store: impl Shared) {
     store.acknowledge(owner, &[claim]).await.unwrap();
     assert!(cancel.await.unwrap().unwrap());
     assert_eq!(client.metrics().cancelled, 1);
+}
+
+/// It claims nothing, so no notice is about what it claims.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_insertion_without_a_claim_delays_no_answer_to_a_cancel() {
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    let store = Postgres::new(&url).unwrap();
+    let hindered = Hindered::new(store.clone(), 1);
+    let hindrance = hindered.hindrance.clone();
+    let fine = |_: Job<(), _>| async { Ok::<_, String>(()) };
+    let builder = Jobs::builder(hindered).liveness(3 * HOUR).window(3 * HOUR).handle("n", fine);
+    let node = builder.open().await.unwrap();
+    until("it listens", || node.health().listening == Some(true)).await;
+    let held = node.schedule(NewJob::new("n", &()).unwrap().due(HOUR)).await.unwrap();
+    let other = NewJob::new("other", &()).unwrap();
+    let inserting = node.clone();
+    let insertion = tokio::spawn(async move { inserting.schedule(other).await });
+    hindrance.come.acquire_many(2).await.unwrap().forget();
+    // Of a claim that the node does not hold: it may just be coming.
+    let rumour = "SELECT pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid,
+        concat_ws(' ', 'drop', owner, id, epoch + 1)) FROM wheelwork_jobs WHERE owner IS NOT NULL";
+    common::connect(&url).await.batch_execute(rumour).await.unwrap();
+    tokio::time::sleep(ms(300)).await;
+    let client = Jobs::open(store).await.unwrap();
+    let cancelled = tokio::time::timeout(ms(60_000), client.cancel(held)).await;
+    assert!(cancelled.expect("an answer").unwrap());
+    assert!(!insertion.is_finished());
 }
 
 on_every_store! {
