@@ -38,7 +38,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The limits of a request, if a route has changed them.
+    /// The limits of a request, if a route has changed them. A panic of the callback is caught.
     #[inline]
     pub(crate) fn limits_for(&self, request: &Request<Incoming>) -> Option<RequestLimits> {
         let limits_for = self.limits_for.as_ref()?;
@@ -47,7 +47,7 @@ impl Settings {
         head.uri_mut().clone_from(request.uri());
         *head.version_mut() = request.version();
         head.headers_mut().clone_from(request.headers());
-        limits_for(&head)
+        catch_unwind(AssertUnwindSafe(|| limits_for(&head))).unwrap_or(None)
     }
 
     pub(crate) fn shutdown_deadline(&self) -> u64 {

@@ -14,10 +14,11 @@ use http::{Method, Request, Response, StatusCode};
 use http_body::Body;
 use hyper::body::Incoming;
 use pin_project_lite::pin_project;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
-use tower_service::Service;
+use std::task::{Context, Poll, ready};
 
 /// A tower service as hyper's, with the limits of requests.
 #[derive(Debug)]
@@ -35,7 +36,7 @@ impl<S> Respond<S> {
 impl<S: App> hyper::service::Service<Request<Incoming>> for Respond<S> {
     type Response = Response<ResponseBody<S::Body>>;
     type Error = S::Error;
-    type Future = Responding<S::Future, S::Body, S::Error>;
+    type Future = Responding<S>;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         let is_http2 = self.conn.has(Flags::HTTP2);
@@ -61,21 +62,13 @@ impl<S: App> hyper::service::Service<Request<Incoming>> for Respond<S> {
             ticket.link().iter().for_each(|link| link.caller_waits(timeout));
         }
         let request = request.map(|incoming| RequestBody::new(incoming, &ticket));
-        let mut service = self.service.clone();
-        let mut cx = Context::from_waker(Waker::noop());
-        let state = match service.poll_ready(&mut cx) {
-            Poll::Ready(Ok(())) => State::Called { future: service.call(request) },
-            Poll::Ready(Err(error)) => State::Failed { error: Some(error) },
-            Poll::Pending => State::Waiting { future: Box::pin(when_ready(service, request)) },
+        // On HTTP/2 this is the connection's task, and the first poll is the stream's: a panic must wait for that.
+        let state = match catch_unwind(AssertUnwindSafe(|| self.service.clone())) {
+            Ok(service) => State::Unready { service, request: Some(request) },
+            Err(panic) => State::Panicked { panic: Some(panic) },
         };
         Responding { state, ticket: Some(ticket), kind, is_first: true }
     }
-}
-
-/// Calls a service that was not ready.
-async fn when_ready<S: Service<R>, R>(mut service: S, request: R) -> Result<S::Response, S::Error> {
-    std::future::poll_fn(|cx| service.poll_ready(cx)).await?;
-    service.call(request).await
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -86,29 +79,27 @@ struct Kind {
     call: Option<&'static str>,
 }
 
-type Waiting<B, E> = Pin<Box<dyn Future<Output = Result<Response<B>, E>> + Send>>;
-
 pin_project! {
     #[project = StateNow]
-    enum State<F, B, E> {
-        Called { #[pin] future: F },
-        Waiting { future: Waiting<B, E> },
-        Failed { error: Option<E> },
+    enum State<S: App> {
+        Unready { service: S, request: Option<Request<RequestBody>> },
+        Called { #[pin] future: S::Future },
+        Panicked { panic: Option<Box<dyn Any + Send>> },
         Ended,
     }
 }
 
 pin_project! {
     /// The future of a response.
-    pub(crate) struct Responding<F, B, E> {
+    pub(crate) struct Responding<S: App> {
         #[pin]
-        state: State<F, B, E>,
+        state: State<S>,
         ticket: Option<Ticket>,
         kind: Kind,
         is_first: bool,
     }
 
-    impl<F, B, E> PinnedDrop for Responding<F, B, E> {
+    impl<S: App> PinnedDrop for Responding<S> {
         fn drop(this: Pin<&mut Self>) {
             // The client has left. The body may live on elsewhere, and the record with it.
             this.project().ticket.iter().for_each(|ticket| ticket.head_sent(None));
@@ -116,11 +107,8 @@ pin_project! {
     }
 }
 
-impl<F, B, E> Future for Responding<F, B, E>
-where
-    F: Future<Output = Result<Response<B>, E>>,
-{
-    type Output = Result<Response<ResponseBody<B>>, E>;
+impl<S: App> Future for Responding<S> {
+    type Output = Result<Response<ResponseBody<S::Body>>, S::Error>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
@@ -155,20 +143,22 @@ where
     }
 }
 
-impl<F, B, E> State<F, B, E>
-where
-    F: Future<Output = Result<Response<B>, E>>,
-{
+impl<S: App> State<S> {
     #[inline]
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Response<B>, E>> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<S::Response, S::Error>> {
+        if let StateNow::Unready { service, request } = self.as_mut().project() {
+            ready!(service.poll_ready(cx))?;
+            let Some(request) = request.take() else { return Poll::Pending };
+            let future = service.call(request);
+            self.set(Self::Called { future });
+        }
         match self.project() {
             StateNow::Called { future } => future.poll(cx),
-            StateNow::Waiting { future } => future.as_mut().poll(cx),
-            StateNow::Failed { error } => match error.take() {
-                Some(error) => Poll::Ready(Err(error)),
+            StateNow::Panicked { panic } => match panic.take() {
+                Some(panic) => resume_unwind(panic),
                 None => Poll::Pending,
             },
-            StateNow::Ended => Poll::Pending,
+            StateNow::Unready { .. } | StateNow::Ended => Poll::Pending,
         }
     }
 }

@@ -122,7 +122,8 @@ impl<L, S, F> Serve<L, S, F> {
         Self { on_cut: Some(Arc::new(on_cut)), ..self }
     }
 
-    /// Decides the limits of each request by its header. `None` means those of the server.
+    /// Decides the limits of each request by its header. `None` means those of the server, and so does a panic, which is
+    /// caught.
     ///
     /// ```
     /// # fn example<L, S>(serving: wheelwork_http::Serve<L, S>, limits: wheelwork_http::Limits) {

@@ -8,6 +8,7 @@ mod frames;
 mod http1_requests;
 mod http1_responses;
 mod http2;
+mod panics;
 mod tunnels;
 #[path = "../limits/world.rs"]
 #[allow(dead_code)]
