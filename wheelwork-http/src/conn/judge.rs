@@ -153,7 +153,8 @@ impl Conn {
             if is_response && record.is_beyond_its_stream() {
                 // No task can reset the stream any more: end it with its connection.
                 self.close_softly(limit, verdict);
-                let end = after(now, self.limits().request.response);
+                let own = record.limits(&self.limits().request);
+                let end = after(now, own.response.or(own.response_rate.map(|rate| rate.window)));
                 let mut control = self.control();
                 let cold = control.cold_mut();
                 cold.end = cold.end.min(end);

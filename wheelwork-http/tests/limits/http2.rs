@@ -2,7 +2,7 @@
 
 use crate::app::ACCEPTED;
 use crate::frames::*;
-use crate::world::{Client, SECOND, TICK, World, limits, settle, world};
+use crate::world::{Client, SECOND, TICK, World, limits, settle, world, world_with};
 use http::{Request, StatusCode};
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -545,7 +545,6 @@ fn a_response_below_the_least_rate_resets_the_stream() {
     }
 }
 
-/// hyper's task of the stream has ended, so nothing can reset it.
 /// Each chunk has been sent whole before the service has the next one.
 #[test]
 fn a_response_in_chunks_below_the_least_rate_resets_the_stream() {
@@ -561,6 +560,7 @@ fn a_response_in_chunks_below_the_least_rate_resets_the_stream() {
     });
 }
 
+/// hyper's task of the stream has ended, so nothing can reset it.
 #[test]
 fn the_last_chunk_in_a_closed_window_ends_the_connection_softly() {
     world(limits(), async |world| {
@@ -575,6 +575,31 @@ fn the_last_chunk_in_a_closed_window_ends_the_connection_softly() {
         is_cut_after(&world, &mut client, 29 * SECOND, cut).await;
         assert!(client.is_closed().await);
     });
+}
+
+/// The server has no `response`, or a route has another one.
+#[test]
+fn the_last_chunk_ends_its_connection_by_the_limits_of_its_request() {
+    let rate = Rate::new(100, 10 * SECOND);
+    let slow = limits().response(None).response_rate(rate);
+    let route = Limits::none().for_request().response(5 * SECOND);
+    for (limits, own, passed, after) in [
+        (slow, None, Limit::ResponseRate, 10 * SECOND),
+        (limits().response(None), Some(route), Limit::Response, 5 * SECOND),
+    ] {
+        let limits_for = move |_: &Request<()>| own;
+        world_with(limits, limits_for, async |world| {
+            let mut client = world.connect_http2_with_window(10).await;
+            client.send(get(1, "/big")).await;
+            client.frames().await;
+            world.pass(after).await;
+            let soft = [(passed, Effect::Request), (passed, Effect::SoftClose)];
+            assert_eq!(world.cuts(), soft);
+            client.frames().await;
+            is_cut_after(&world, &mut client, after, (passed, Effect::Close)).await;
+            assert!(client.is_closed().await);
+        });
+    }
 }
 
 /// hyper waits for the window, and does not poll the body of the response, which would fail.
