@@ -6,7 +6,7 @@ use super::state::{Conn, Flags, Stage};
 use crate::cut::Effect;
 use crate::limit::Limit;
 use crate::meter::Together;
-use crate::time::{NEVER, after};
+use crate::time::after;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -107,7 +107,7 @@ impl Conn {
         let end = match limit {
             Limit::Age => after(now, self.limits().grace),
             Limit::Shutdown => self.settings.shutdown_deadline(),
-            _ => NEVER,
+            _ => after(self.age_end(&control), self.limits().grace),
         };
         let was_closing = control.closing.replace(limit).is_some();
         let cold = control.cold_mut();

@@ -335,6 +335,11 @@ impl Conn {
         if control.closing.is_some() {
             return control.cold().map_or(NEVER, |cold| cold.end);
         }
+        self.age_end(control)
+    }
+
+    /// The end of the age.
+    pub(super) fn age_end(&self, control: &Control) -> u64 {
         // The jitter is a hash, so that it needs no memory.
         let limits = self.limits();
         let jitter = |age| {

@@ -703,6 +703,25 @@ fn the_grace_ends_streams_that_go_on() {
     });
 }
 
+/// Its requests go on, because it does not answer the ping that follows GOAWAY.
+#[test]
+fn the_grace_of_the_age_also_ends_what_another_limit_has_closed_softly() {
+    let limits = limits().age(100 * SECOND, 50 * SECOND).age_jitter(Duration::ZERO);
+    world(limits, async |world| {
+        let mut client = world.connect_http2().await;
+        world.pass(40 * SECOND).await;
+        assert_eq!(world.cuts(), [(Limit::Idle, Effect::SoftClose)]);
+        assert!(kinds(&parse(&client.received())).contains(&GOAWAY));
+        client.send(get(1, "/quiet")).await;
+        assert_eq!(kinds(&parse(&client.received())), [HEADERS]);
+        world.pass(110 * SECOND - TICK).await;
+        assert_eq!(world.cuts(), [], "too early");
+        world.pass(TICK).await;
+        assert_eq!(world.cuts(), [(Limit::Idle, Effect::Close)]);
+        assert!(client.is_closed().await);
+    });
+}
+
 #[test]
 fn a_client_that_answers_no_ping_is_closed_and_one_that_does_is_not() {
     let limits = limits().ping(13 * SECOND, 5 * SECOND);
