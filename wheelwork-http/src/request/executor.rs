@@ -100,6 +100,9 @@ impl<F: Future<Output = ()>> Future for StreamTask<F> {
         if !this.known.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
             *this.known = Some(cx.waker().clone());
             record.register_task(cx.waker());
+            if record.passed().is_some() {
+                cx.waker().wake_by_ref(); // perhaps since the future has looked, so nobody was woken
+            }
         }
         if matches!(record.passed(), Some(Limit::Response | Limit::ResponseRate)) {
             // h2 resets the stream with CANCEL.
@@ -108,5 +111,80 @@ impl<F: Future<Output = ()>> Future for StreamTask<F> {
             return Poll::Ready(());
         }
         Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conn::{Conn, Settings, Stage};
+    use crate::counts::Counts;
+    use crate::limits::Limits;
+    use crate::peer::Peer;
+    use crate::time::Clock;
+    use std::hash::RandomState;
+    use std::pin::pin;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use std::task::Wake;
+    use std::time::Duration;
+    use wheelwork::{HashedWheelTimer, ManualClock};
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    fn connection(clock: &ManualClock) -> Arc<Conn> {
+        let timer = HashedWheelTimer::builder().clock(clock.clone()).build().unwrap();
+        let settings = Settings {
+            clock: Clock::new(timer),
+            limits: Limits::none().handler(LIMIT).response(LIMIT),
+            counts: Arc::new(Counts::new()),
+            tells_peer: false,
+            tells_limits: false,
+            on_cut: None,
+            limits_for: None,
+            random: RandomState::new(),
+            shutdown_deadline: AtomicU64::new(0),
+        };
+        let conn = Conn::accept(Arc::new(settings), Peer::Local);
+        conn.begin_protocol(Stage::Http2);
+        conn
+    }
+
+    fn begin_request(conn: &Arc<Conn>) -> (Arc<Record>, Ticket) {
+        let record = Arc::new(Record::new(None));
+        conn.note_request(&record);
+        (record.clone(), Ticket::new(conn, Some(record)))
+    }
+
+    fn task<F: Future<Output = ()>>(future: F) -> StreamTask<F> {
+        StreamTask { future: Some(future), tunnel: None, record: None, known: None }
+    }
+
+    #[derive(Default)]
+    struct Woken(AtomicBool);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The connection's task judges after the handler has looked, and before it can wake anybody.
+    #[test]
+    fn a_limit_that_passes_in_the_first_poll_is_seen() {
+        let clock = ManualClock::new();
+        let conn = connection(&clock);
+        let (record, ticket) = begin_request(&conn);
+        let mut task = pin!(task(std::future::poll_fn(|_| {
+            tell_record(&record);
+            ticket.handler_works();
+            clock.advance_in_one_jump(LIMIT);
+            conn.attend();
+            Poll::Pending
+        })));
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(woken.clone());
+        assert!(task.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        assert_eq!(record.passed(), Some(Limit::Handler));
+        assert!(woken.0.load(Ordering::Relaxed));
     }
 }
