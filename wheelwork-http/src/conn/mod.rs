@@ -54,6 +54,8 @@ mod turn;
 mod window;
 
 pub(crate) use desk::Desk;
+#[cfg(test)]
+pub(crate) use judge::Verdict;
 pub(crate) use ping::PingTimer;
 pub(crate) use record::Record;
 pub(crate) use settings::{LimitsFor, OnCut, Settings};

@@ -92,6 +92,17 @@ impl Live {
         ]
     }
 
+    /// After a limit the next one begins: the task may just end, and leave the rest of the response to h2. If it has ended
+    /// before, the connection has an end.
+    fn judge_response(&mut self, limits: &RequestLimits, now: u64, all: Together) -> Option<Limit> {
+        let passed = self.response.judge(&response_bounds(limits), now, all)?;
+        self.response.clear();
+        if !self.stream_ended {
+            self.response.wait(now, all.moved);
+        }
+        Some(passed)
+    }
+
     fn body_bounds(&self, limits: &RequestLimits) -> Bounds {
         let rate = if self.is_free { None } else { limits.body_rate };
         Bounds { pause: (limits.body, Limit::Body), rate: (rate, Limit::BodyRate) }
@@ -124,11 +135,7 @@ impl Record {
     /// the client's window, hyper does not poll the body of the response, which would fail and end the stream.
     fn first(&self, live: &Live, limits: &RequestLimits, flow: Flow) -> Option<(u64, Limit)> {
         let passed = self.passed();
-        let can_pass = |&(_, limit): &(u64, Limit)| match passed {
-            Some(Limit::Response | Limit::ResponseRate) => false,
-            Some(_) => limit == Limit::Response,
-            None => true,
-        };
+        let can_pass = |&(_, limit): &(u64, Limit)| passed.is_none() || limit == Limit::Response;
         live.deadlines(limits, flow).into_iter().filter(can_pass).min_by_key(|&(at, _)| at)
     }
 
@@ -146,9 +153,7 @@ impl Record {
                     live.body = live.body.not_before(flow.turned);
                     live.body.judge(&bounds, now, together(flow.received))
                 }
-                Limit::Response => {
-                    live.response.judge(&response_bounds(&limits), now, together(flow.sent))
-                }
+                Limit::Response => live.judge_response(&limits, now, together(flow.sent)),
                 limit => Some(limit),
             };
             if let Some(limit) = passed {
@@ -316,6 +321,12 @@ impl Record {
     /// The stream's task waits. Look at `passed` afterwards.
     pub(crate) fn register_task(&self, waker: &Waker) {
         self.live().task_waker = Some(waker.clone());
+    }
+
+    /// h2 has no more to send.
+    pub(crate) fn stream_was_reset(&self) {
+        self.live().response.clear();
+        self.stream_has_ended();
     }
 
     pub(crate) fn stream_has_ended(&self) {

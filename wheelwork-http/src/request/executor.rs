@@ -77,6 +77,14 @@ impl<F: Future<Output = ()>> Future for StreamTask<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let mut this = self.project();
+        if let Some(record) = &this.record
+            && matches!(record.passed(), Some(Limit::Response | Limit::ResponseRate))
+        {
+            // h2 resets the stream with CANCEL. If hyper gave it the last chunk now, nobody could.
+            this.future.set(None);
+            record.stream_was_reset();
+            return Poll::Ready(());
+        }
         let is_first = this.record.is_none();
         if is_first {
             RECORD.take();
@@ -104,12 +112,6 @@ impl<F: Future<Output = ()>> Future for StreamTask<F> {
                 cx.waker().wake_by_ref(); // perhaps since the future has looked, so nobody was woken
             }
         }
-        if matches!(record.passed(), Some(Limit::Response | Limit::ResponseRate)) {
-            // h2 resets the stream with CANCEL.
-            this.future.set(None);
-            record.stream_has_ended();
-            return Poll::Ready(());
-        }
         Poll::Pending
     }
 }
@@ -117,11 +119,13 @@ impl<F: Future<Output = ()>> Future for StreamTask<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conn::{Conn, Settings, Stage};
+    use crate::conn::{Conn, Settings, Stage, Verdict};
     use crate::counts::Counts;
     use crate::limits::Limits;
     use crate::peer::Peer;
+    use crate::request::chunk::Chunk;
     use crate::time::Clock;
+    use bytes::Buf;
     use std::hash::RandomState;
     use std::pin::pin;
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -186,5 +190,60 @@ mod tests {
         assert!(task.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
         assert_eq!(record.passed(), Some(Limit::Handler));
         assert!(woken.0.load(Ordering::Relaxed));
+    }
+
+    /// A response whose last chunk waits for a window. The task ends when it has got a byte of it.
+    #[test]
+    fn a_response_is_reset_if_its_limit_has_passed_before_its_last_chunk_goes() {
+        let clock = ManualClock::new();
+        let conn = connection(&clock);
+        let (record, ticket) = begin_request(&conn);
+        let chunk = Chunk::counted(&b"two"[..], &ticket);
+        let mut polls = 0;
+        let mut task = Box::pin(task(std::future::poll_fn(move |_| {
+            let _ = &chunk;
+            tell_record(&record);
+            polls += 1;
+            if polls == 1 { Poll::Pending } else { panic!("hyper sends the chunk") }
+        })));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(task.as_mut().poll(&mut cx).is_pending());
+        clock.advance_in_one_jump(LIMIT);
+        conn.attend();
+        assert!(task.as_mut().poll(&mut cx).is_ready());
+        for _ in 0..3 {
+            clock.advance_in_one_jump(LIMIT);
+            assert_eq!(conn.attend(), Verdict::default(), "nothing is left of it");
+        }
+        drop(ticket);
+    }
+
+    /// The same, if the limit passes while hyper sends the chunk: the rest of it lies in h2.
+    #[test]
+    fn a_last_chunk_that_goes_when_its_limit_passes_ends_its_connection_softly() {
+        let clock = ManualClock::new();
+        let conn = connection(&clock);
+        let (record, ticket) = begin_request(&conn);
+        let mut chunk = Chunk::counted(&b"two"[..], &ticket);
+        let mut polls = 0;
+        let mut task = pin!(task(std::future::poll_fn(|_| {
+            tell_record(&record);
+            polls += 1;
+            if polls == 1 {
+                return Poll::Pending;
+            }
+            clock.advance_in_one_jump(LIMIT);
+            conn.attend();
+            chunk.advance(1);
+            Poll::Ready(())
+        })));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(task.as_mut().poll(&mut cx).is_pending());
+        assert!(task.as_mut().poll(&mut cx).is_ready());
+        assert_eq!(record.passed(), Some(Limit::Response));
+        clock.advance_in_one_jump(LIMIT);
+        assert_eq!(conn.attend(), Verdict { close_softly: true, close: None });
+        clock.advance_in_one_jump(LIMIT);
+        assert_eq!(conn.attend().close, Some(Limit::Response));
     }
 }
