@@ -2,7 +2,7 @@
 
 use super::check::{Check, Refused};
 use super::flow::Flow;
-use super::state::{Conn, Flags, Stage};
+use super::state::{Conn, Flags, LINGER, Stage};
 use crate::cut::Effect;
 use crate::limit::Limit;
 use crate::meter::Together;
@@ -53,7 +53,11 @@ impl Conn {
                 drop(control);
                 self.report(limit, Effect::Request);
             }
-            Limit::Ping => self.ping_at.store(0, Ordering::Relaxed), // hyper is polled next
+            Limit::Ping if !self.has(Flags::SLEPT) => {
+                // hyper is polled next. It pings, or ends the connection by GOAWAY, for which there may be no room.
+                self.set(Flags::SLEPT);
+                self.ping_at.store(after(now, Some(LINGER)), Ordering::Relaxed);
+            }
             Limit::Response => {
                 let bounds = self.write_bounds(&control);
                 let passed = control.cold_mut().write.judge(&bounds, now, Together::default());

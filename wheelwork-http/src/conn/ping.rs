@@ -1,7 +1,7 @@
 //! `PingTimer`: hyper's timer for the pings of a connection of HTTP/2. It is a word that the connection's own timeout
 //! watches, so no second timeout is needed.
 
-use super::state::Conn;
+use super::state::{Conn, Flags};
 use crate::time::after;
 use hyper::rt;
 use std::pin::Pin;
@@ -19,6 +19,7 @@ impl PingTimer {
     }
 
     fn sleep_until_nanos(&self, at: u64) -> Pin<Box<dyn rt::Sleep>> {
+        self.0.take(Flags::SLEPT);
         self.0.ping_at.store(at, Ordering::Relaxed);
         self.0.arm(at);
         Box::pin(Sleep(self.0.clone()))
@@ -47,10 +48,7 @@ impl Future for Sleep {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        match self.0.ping_at.load(Ordering::Relaxed) {
-            0 => Poll::Ready(()),
-            _ => Poll::Pending,
-        }
+        if self.0.has(Flags::SLEPT) { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 

@@ -19,8 +19,8 @@ use wheelwork::Timeout;
 /// A time that is set at the end of the current poll, so that a header that is complete by then costs no clock.
 pub(crate) const UNSTAMPED: u64 = 1;
 
-/// How long a connection without requests may take to end after a soft close.
-const LINGER: Duration = Duration::from_secs(5);
+/// How long a connection may take to end: one without requests after a soft close, or one whose client answers no ping.
+pub(super) const LINGER: Duration = Duration::from_secs(5);
 
 /// The bits of `Conn::flags`.
 pub(crate) struct Flags;
@@ -56,6 +56,8 @@ impl Flags {
     pub(super) const HALF_TUNNEL: u16 = 1 << 13;
     /// The socket is being shut down: nothing more is written, so a flush is no progress.
     pub(super) const ENDS: u16 = 1 << 14;
+    /// HTTP/2: hyper's sleep for pings is over, and hyper has not begun another one.
+    pub(super) const SLEPT: u16 = 1 << 15;
 
     /// What the task of the connection must attend to.
     pub(crate) const NEWS: u16 = Self::DUE | Self::LOST | Self::SHUTDOWN | Self::ROOM;
@@ -108,7 +110,7 @@ pub(crate) struct Conn {
     pub(crate) idle_since: AtomicU64,
     /// Since when the handler of the request without a record works.
     pub(crate) handler_since: AtomicU64,
-    /// HTTP/2: the deadline of hyper's sleep for pings; 0 is none, or it has come.
+    /// HTTP/2: the deadline of hyper's sleep for pings; if it has come, that of what hyper does then. 0 is none.
     pub(super) ping_at: AtomicU64,
     control: Mutex<Control>,
 }

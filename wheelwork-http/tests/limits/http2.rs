@@ -742,6 +742,25 @@ fn a_client_that_answers_no_ping_is_closed_and_one_that_does_is_not() {
     });
 }
 
+/// hyper ends the connection by GOAWAY, for which there is no room.
+#[test]
+fn a_client_that_answers_no_ping_and_takes_no_bytes_is_closed() {
+    let limits = limits().response(None).ping(13 * SECOND, 5 * SECOND);
+    world(limits, async |world| {
+        let mut client = world.connect_http2_with_window((1 << 31) - 1).await;
+        client.send(window_update(0, (1 << 31) - 1 - 65_535)).await;
+        client.send(get(1, "/endless")).await;
+        world.pass(13 * SECOND).await;
+        assert_eq!(world.cuts(), []);
+        // What was under way at the last look may have arrived since, and counts.
+        for _ in 0..20 {
+            world.pass(5 * SECOND).await;
+        }
+        assert_eq!(world.cuts(), [(Limit::Ping, Effect::Close)]);
+        assert_eq!(world.server.connections(), 0);
+    });
+}
+
 #[test]
 fn pings_may_be_as_rare_as_can_be_said() {
     for (interval, answer) in [(Duration::MAX, SECOND), (13 * SECOND, Duration::MAX)] {
