@@ -4,7 +4,7 @@ use super::allowance::CHUNK;
 use super::flow::Flow;
 use super::record::Record;
 use super::settings::Settings;
-use super::state::{Cold, Conn, Flags, Stage, Writing, after_begin};
+use super::state::{Cold, Conn, Flags, Stage, UNSTAMPED, Writing, after_begin};
 use crate::peer::Peer;
 use crate::time::after;
 use std::sync::Arc;
@@ -153,6 +153,21 @@ impl Conn {
         if (1..=now).contains(&self.ping_at.load(Ordering::Relaxed)) {
             self.ping_at.store(after(now, self.limits().ping), Ordering::Relaxed);
         }
+    }
+
+    /// h2 reads nothing before it has written something, and the socket is full: what the client has sent in time may lie in
+    /// the system. The waits for it begin anew. The limits of the write go on.
+    #[cold]
+    pub(super) fn reads_nothing(&self) {
+        let now = self.now();
+        if self.header_since.load(Ordering::Relaxed) > UNSTAMPED {
+            self.header_since.store(now, Ordering::Relaxed);
+        }
+        let mut control = self.control();
+        control.cold_mut().flow.turned = now;
+        let records = control.records();
+        drop(control);
+        records.iter().for_each(|record| record.window_opened(0, now));
     }
 
     /// Bytes of DATA have come.

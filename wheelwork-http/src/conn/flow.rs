@@ -12,7 +12,7 @@ pub(crate) struct Flow {
     pub(super) received: u64,
     /// The bytes of DATA that were written, since then.
     pub(super) sent: u64,
-    /// When the window was opened again, or if it is closed, when that was.
+    /// When the window was opened again, or if it is closed, when that was. Later, if h2 has read nothing since.
     pub(super) turned: u64,
     /// The most requests in flight since there was none. Those that have ended meanwhile had their turn, for which the
     /// others have waited.

@@ -25,6 +25,8 @@ pub(super) struct Http2 {
     pub(super) frames: Frames,
     pub(super) allowance: Allowance,
     pub(super) taking: Taking,
+    /// The poll of the connection in which h2 has read last.
+    pub(super) read_in: u32,
 }
 
 impl Http2 {
@@ -32,7 +34,7 @@ impl Http2 {
         let per_second = conn.limits().control_frames.unwrap_or_default();
         // The preface is no frame.
         let allowance = Allowance::new(per_second, conn.born);
-        Self { frames: Frames::default(), allowance, taking: Taking::default() }
+        Self { frames: Frames::default(), allowance, taking: Taking::default(), read_in: 0 }
     }
 }
 

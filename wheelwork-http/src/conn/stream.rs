@@ -83,6 +83,25 @@ impl<S> Limited<S> {
 }
 
 impl<S: Socket> Limited<S> {
+    /// Reads the bytes again that told the protocol. Those of HTTP/2 are the preface, and those of HTTP/1 were noted before.
+    /// Returns whether there were any.
+    fn read_prefix(extra: &mut Option<Box<Extra>>, buffer: &mut ReadBuf<'_>) -> bool {
+        let Some(Extra { prefix, http2 }) = extra.as_deref_mut() else { return false };
+        let taken = prefix.len().min(buffer.remaining());
+        if taken == 0 {
+            return false;
+        }
+        buffer.put_slice(&prefix[..taken]);
+        prefix.drain(..taken);
+        if prefix.is_empty() {
+            *prefix = Vec::new();
+            if http2.is_none() {
+                *extra = None;
+            }
+        }
+        true
+    }
+
     /// A write has ended, or would wait. One that never waits must fail, too, after its tunnel was cut.
     #[inline]
     fn end_write(
@@ -136,13 +155,17 @@ impl<S: Socket> Limited<S> {
         }
     }
 
-    /// Looks whether the client takes bytes, before the task judges.
+    /// Looks whether h2 reads, and whether the client takes bytes, before the task judges.
     fn look(self: Pin<&mut Self>) {
         let this = self.project();
+        let conn = &this.member.conn;
         let http2 = this.extra.as_mut().and_then(|extra| extra.http2.as_mut());
-        let (Some(http2), Some(untaken)) = (http2, this.stream.untaken()) else { return };
-        if http2.taking.goes_on(untaken) {
-            this.member.conn.client_takes();
+        let Some(http2) = http2 else { return };
+        if http2.read_in != conn.polls.load(Ordering::Relaxed) {
+            conn.reads_nothing();
+        }
+        if this.stream.untaken().is_some_and(|untaken| http2.taking.goes_on(untaken)) {
+            conn.client_takes();
         }
     }
 
@@ -337,18 +360,12 @@ impl<S: Socket> AsyncRead for Limited<S> {
         let before = buffer.filled().len();
         let mut this = self.as_mut().project();
         let conn = &this.member.conn;
-        if let Some(extra) = this.extra.as_mut().filter(|extra| !extra.prefix.is_empty()) {
-            // The first bytes of HTTP/2 are the preface, and those of HTTP/1 were noted before.
-            let taken = extra.prefix.len().min(buffer.remaining());
-            buffer.put_slice(&extra.prefix[..taken]);
-            extra.prefix.drain(..taken);
-            if extra.prefix.is_empty() {
-                extra.prefix = Vec::new();
-                if extra.http2.is_none() {
-                    *this.extra = None;
-                }
-            }
+        if Self::read_prefix(this.extra, buffer) {
             return Poll::Ready(Ok(()));
+        }
+        let mut http2 = this.extra.as_mut().and_then(|extra| extra.http2.as_mut());
+        if let Some(http2) = &mut http2 {
+            http2.read_in = conn.polls.load(Ordering::Relaxed);
         }
         let polled = this.stream.as_mut().poll_read(cx, buffer);
         match polled {
@@ -356,7 +373,6 @@ impl<S: Socket> AsyncRead for Limited<S> {
                 if conn.has(Flags::NEWS) {
                     conn.set(Flags::TOLD);
                 }
-                let http2 = this.extra.as_mut().and_then(|extra| extra.http2.as_mut());
                 match conn.came(http2, &buffer.filled()[before..]) {
                     Ok(()) => polled,
                     Err(Flood) => self.refuse(cx),

@@ -2,7 +2,7 @@
 //! next bytes when half of those are sent that it holds.
 
 use crate::frames::{self, window_update};
-use crate::world::{Client, SECOND, World, limits, settle, world};
+use crate::world::{Client, SECOND, TICK, World, limits, settle, world};
 use tokio::net::TcpSocket;
 use wheelwork_http::{Effect, Limit, Limits, Rate};
 
@@ -154,6 +154,58 @@ fn a_tunnel_whose_client_reads_slowly_is_not_silent() {
             }
         }
         assert_eq!(world.cuts(), [(Limit::Tunnel, Effect::Close)]);
+    });
+}
+
+/// h2 reads nothing while it has an answer to a ping, and no room for it. It has the header up to here.
+async fn send_while_nothing_is_read(world: &World, header: &[u8], half: usize) -> Client {
+    let mut client = connect_http2(world, "/endless").await;
+    client.send([frames::post(3, "/echo"), frames::data(3, 1)].concat()).await;
+    let ping = frames::frame(frames::PING, 0, 0, &[0; 8]);
+    client.send([&ping, &header[..half]].concat()).await;
+    client.send(&header[half..]).await;
+    for _ in 0..12 {
+        client.send(frames::data(3, 100)).await;
+        read(world, &mut client, 1000, 4).await;
+        assert_eq!(world.cuts(), []);
+    }
+    client
+}
+
+/// Takes so much that there is room, and all is read.
+async fn drain(client: &mut Client) {
+    for _ in 0..100 {
+        client.is_closed().await;
+    }
+}
+
+#[test]
+fn a_body_that_lies_unread_came_in_time() {
+    let no_body = slow_limits().body(None);
+    for (limits, limit) in [
+        (slow_limits(), Limit::Body),
+        (no_body.clone().body_rate(Rate::new(10, 20 * SECOND)), Limit::BodyRate),
+        (no_body.body_total(40 * SECOND), Limit::BodyTotal),
+    ] {
+        world(limits, async |world| {
+            let mut client = send_while_nothing_is_read(&world, &[], 0).await;
+            drain(&mut client).await;
+            read(&world, &mut client, 1000, 80).await;
+            assert_eq!(world.cuts(), [(limit, Effect::Request)], "the client has stopped");
+        });
+    }
+}
+
+#[test]
+fn a_header_whose_rest_lies_unread_came_in_time() {
+    world(slow_limits(), async |world| {
+        let mut client = send_while_nothing_is_read(&world, &frames::get(5, "/"), 12).await;
+        client.send(&frames::get(7, "/")[..12]).await;
+        drain(&mut client).await;
+        world.pass(11 * SECOND - TICK).await;
+        assert_eq!(world.cuts(), []);
+        world.pass(TICK).await;
+        assert_eq!(world.cuts(), [(Limit::Header, Effect::Close)]);
     });
 }
 
