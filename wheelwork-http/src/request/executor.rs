@@ -10,17 +10,18 @@ use crate::limit::Limit;
 use pin_project_lite::pin_project;
 use std::cell::Cell;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
 thread_local! {
-    static RECORD: Cell<Option<Arc<Record>>> = const { Cell::new(None) };
+    // Weak: if that poll panics, it stays there.
+    static RECORD: Cell<Option<Weak<Record>>> = const { Cell::new(None) };
     static TUNNEL: Cell<Option<Tunnel>> = const { Cell::new(None) };
 }
 
 /// Tells the task of the stream that is polled its record.
 pub(super) fn tell_record(record: &Arc<Record>) {
-    RECORD.set(Some(record.clone()));
+    RECORD.set(Some(Arc::downgrade(record)));
 }
 
 /// Keeps the tunnel in flight that hyper is about to spawn.
@@ -97,7 +98,7 @@ impl<F: Future<Output = ()>> Future for StreamTask<F> {
         }
         TUNNEL.take(); // hyper has refused it
         if is_first {
-            *this.record = RECORD.take();
+            *this.record = RECORD.take().and_then(|record| record.upgrade());
         }
         let Some(record) = this.record else { return polled };
         if polled.is_ready() {

@@ -17,6 +17,8 @@ use wheelwork_http::{Limit, RequestBody, serve};
 thread_local! {
     /// Where the next panic comes from. Each test has a thread of its own.
     static PANICS: Cell<Option<&'static str>> = const { Cell::new(None) };
+    /// What the last report has told.
+    static IN_FLIGHT: Cell<Option<usize>> = const { Cell::new(None) };
     /// Lets the requests of `/later` be answered.
     static LATER: Arc<Notify> = Arc::default();
 }
@@ -69,6 +71,7 @@ async fn start() -> World {
         panic_in("limits_for");
         None
     });
+    let serving = serving.on_cut(|cut| IN_FLIGHT.set(Some(cut.in_flight)));
     let server = serving.server();
     let serving = tokio::spawn(async { serving.await.unwrap() });
     World { clock, address, server, serving, cuts: Arc::default(), timer }
@@ -89,6 +92,16 @@ async fn a_panic_over_http2_ends_its_stream_alone() {
         client.send(get(5, "/")).await;
         assert_eq!(kinds(&client.frames().await), [HEADERS, DATA, HEADERS, DATA], "{place}");
     }
+}
+
+#[tokio::test]
+async fn a_request_that_has_panicked_is_not_in_flight() {
+    let world = start().await;
+    let mut client = world.connect_http2().await;
+    PANICS.set(Some("call"));
+    client.send(get(1, "/")).await;
+    world.pass(40 * SECOND).await;
+    assert_eq!((world.server.cuts(Limit::Idle), IN_FLIGHT.get()), (1, Some(0)));
 }
 
 #[tokio::test]
