@@ -752,7 +752,7 @@ fn a_client_that_answers_no_ping_and_takes_no_bytes_is_closed() {
         client.send(get(1, "/endless")).await;
         world.pass(13 * SECOND).await;
         assert_eq!(world.cuts(), []);
-        // What was under way at the last look may have arrived since, and counts.
+        // Bytes that arrived after the last look count, too.
         for _ in 0..20 {
             world.pass(5 * SECOND).await;
         }

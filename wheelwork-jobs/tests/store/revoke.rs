@@ -203,7 +203,7 @@ async fn an_insertion_without_a_claim_delays_no_answer_to_a_cancel() {
     let inserting = node.clone();
     let insertion = tokio::spawn(async move { inserting.schedule(other).await });
     hindrance.come.acquire_many(2).await.unwrap().forget();
-    // Of a claim that the node does not hold: it may just be coming.
+    // The node does not hold this claim, but an answer with it could be on its way.
     let rumour = "SELECT pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid,
         concat_ws(' ', 'drop', owner, id, epoch + 1)) FROM wheelwork_jobs WHERE owner IS NOT NULL";
     common::connect(&url).await.batch_execute(rumour).await.unwrap();

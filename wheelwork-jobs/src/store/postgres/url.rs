@@ -191,13 +191,19 @@ mod tests {
         assert_eq!(password("*:*:*:secret"), None);
     }
 
-    #[test]
-    fn variables_say_what_the_url_does_not() {
+    /// A file that only its owner can read, and its folder.
+    fn password_file(lines: &str) -> (tempfile::TempDir, std::path::PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("pass");
-        std::fs::write(&file, "db:6432:shop:anna:it's\n").unwrap();
+        std::fs::write(&file, lines).unwrap();
         let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         std::fs::set_permissions(&file, private).unwrap();
+        (folder, file)
+    }
+
+    #[test]
+    fn variables_say_what_the_url_does_not() {
+        let (_folder, file) = password_file("db:6432:shop:anna:it's\n");
         let variable = |name: &str| match name {
             "PGHOST" => Some("db".to_owned()),
             "PGPORT" => Some("6432".to_owned()),
@@ -237,11 +243,8 @@ mod tests {
 
     #[test]
     fn the_password_is_that_of_the_address_if_there_is_no_name() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("pass");
-        std::fs::write(&file, "localhost:*:*:*:one\n10.0.0.7:*:*:*:two\nh:*:*:*:three\n").unwrap();
-        let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-        std::fs::set_permissions(&file, private).unwrap();
+        let (_folder, file) =
+            password_file("localhost:*:*:*:one\n10.0.0.7:*:*:*:two\nh:*:*:*:three\n");
         let variable =
             |name: &str| (name == "PGPASSFILE").then(|| file.to_str().unwrap().to_owned());
         let password = |url: &str| {
