@@ -193,3 +193,32 @@ fn a_follower_catches_up_and_knows_whether_its_timer_is_alive() {
     eventually("the timer is gone", || !follower.is_alive());
     follower.catch_up(); // there is nobody to wait for
 }
+
+/// The system's time and a jump, as of a machine that was suspended.
+#[derive(Clone, Default)]
+struct Resumes(Arc<(AtomicU64, Mutex<Option<Follower>>)>);
+
+impl Clock for Resumes {
+    fn now(&self) -> Instant {
+        Instant::now() + Duration::from_secs(self.0.0.load(SeqCst))
+    }
+
+    fn attach(&self, follower: Follower) -> Pace {
+        *self.0.1.lock().unwrap() = Some(follower);
+        Pace::RealTime
+    }
+}
+
+/// Each jump is answered, whatever the clock's pace.
+#[test]
+fn rule_09_a_clock_at_the_pace_of_real_time_may_jump_too() {
+    let clock = Resumes::default();
+    let timer = HashedWheelTimer::builder().clock(clock.clone()).build().unwrap();
+    let ran = Record::new();
+    timer.new_timeout(ran.note(()), Duration::from_secs(3600)).unwrap();
+    clock.0.0.store(3601, SeqCst);
+    let follower = clock.0.1.lock().unwrap().take().expect("build attaches it");
+    let caught_up = std::thread::spawn(move || follower.catch_up());
+    eventually("the jump is answered", || caught_up.is_finished());
+    assert_eq!(ran.len(), 1);
+}

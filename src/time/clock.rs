@@ -60,9 +60,9 @@ pub trait Clock: Send + Sync + 'static {
     /// Called once by each timer that is built on this clock.
     ///
     /// A clock that stands still between jumps keeps the `Follower`, calls its
-    /// [`catch_up`](Follower::catch_up) after each jump, and returns [`Pace::OnCall`]. It must not
-    /// call `catch_up` inside `attach`: the timer does not run yet, so that call would never
-    /// return.
+    /// [`catch_up`](Follower::catch_up) after each jump, and returns [`Pace::OnCall`]. A clock at another pace
+    /// that may jump ahead, such as one that is set, does so too. Neither must call `catch_up` inside `attach`: the
+    /// timer does not run yet, so that call would never return.
     fn attach(&self, follower: Follower) -> Pace {
         drop(follower);
         Pace::RealTime

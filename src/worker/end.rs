@@ -15,7 +15,7 @@
 //! | CANCELS | `intake/shared` | the last handle was dropped, also after a stop that gave up waiting | `rule_01_a_drop_leaves_no_timeout_uncollected` |
 //! | EMPTIED | `intake/shared` | the worker has begun to empty the slots | `rule_01_close_against_a_run_that_goes_on` |
 //! | finished | `Progress` | the unprocessed timeouts are reported | `rule_09_two_threads_stop_one_timer` |
-//! | `requested`, `caught_up` | `Progress` | the last request of a moved clock, and the last one after which the worker has made a whole pass | `rule_09_requests_to_catch_up_are_answered` |
+//! | `requested`, `caught_up` | `Progress` | the last request of a clock that has jumped, and the last one after which the worker has made a whole pass | `rule_09_requests_to_catch_up_are_answered` |
 //! | `process` | `Control` | where the worker's thread exists | `tests/fork.rs` |
 //! | `thread` | `Control` | the worker has not ended, and no stop waits for the end of its thread | `a_worker_that_no_stop_waits_for_detaches_its_own_thread` |
 //! | `ON_A_WORKER` | this file | this thread must not wait for a worker | `rule_09_workers_do_not_wait_for_each_other` |
@@ -351,8 +351,11 @@ impl<U> Progress<U> {
 
     /// Reports that all timeouts due at the time of this request were handed over.
     pub(crate) fn caught_up(&self, request: u64) {
-        self.state.lock().caught_up = request;
-        self.changed.notify_all();
+        let mut state = self.state.lock();
+        if state.caught_up != request {
+            state.caught_up = request;
+            self.changed.notify_all();
+        }
     }
 
     /// Waits until the worker has caught up with a request, or the timer has ended.

@@ -125,7 +125,7 @@ impl<W: Exact> Worker<W> {
     /// One pass after the other, until the timer is closed.
     fn run(&mut self) {
         while !self.gate().is_closed() {
-            let request = self.request_to_catch_up();
+            let request = self.control.progress.requested();
             self.blind = false;
             let now = self.now();
             let tick = self.gate().scale.tick_at(now);
@@ -141,23 +141,11 @@ impl<W: Exact> Worker<W> {
             let cleans = self.release() | self.sweep();
             self.warn();
             if !cleans && !self.shared().due_turn.is_made() && self.confirm_next() {
-                self.caught_up(request);
+                self.control.progress.caught_up(request);
                 self.sleep(request);
             }
         }
         self.warn_of_rest();
-    }
-
-    /// The number of the clock's last request to catch up. Only a clock that moves in jumps makes
-    /// requests.
-    fn request_to_catch_up(&self) -> u64 {
-        if self.pace == Pace::OnCall { self.control.progress.requested() } else { 0 }
-    }
-
-    fn caught_up(&self, request: u64) {
-        if self.pace == Pace::OnCall {
-            self.control.progress.caught_up(request);
-        }
     }
 
     /// Reads the clock. Returns the last known time if the clock panics.

@@ -98,7 +98,7 @@ impl<W: Exact> Worker<W> {
             wake_at = shared.gate.scale.start_of(tick + 1);
         }
         wake_at = wake_at.min(self.release_at());
-        let asked = self.request_to_catch_up() != caught_up || shared.due_turn.is_made();
+        let asked = self.control.progress.requested() != caught_up || shared.due_turn.is_made();
         let is_due = self.filing.next_expiry().is_some_and(|next| next <= tick);
         if !shared.gate.is_closed() && !asked && !is_due && !self.is_release_due() {
             #[cfg(asleep)]
