@@ -24,6 +24,12 @@ pub fn work(much: u32) {
     }
 }
 
+/// Consumes the unpark token of the calling thread, as any code that parks may do. Shuttle's workers have none.
+pub fn park() {
+    #[cfg(not(shuttle))]
+    thread::park_timeout(Duration::ZERO);
+}
+
 /// How long a state that must pass has lasted. Shuttle's workers are known to be asleep, so there
 /// no such state may be seen at all.
 #[derive(Default)]

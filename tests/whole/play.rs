@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex as Leaf}; // never locked across a call of the timer
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
-use wheelwork::time::Clock;
+use wheelwork::time::{Clock, Pace};
 use wheelwork::timer::Builder;
 use wheelwork::{
     HashedWheelTimer, ManualClock, MissedTickBehavior, Period, StopError, Timeout, Unprocessed,
@@ -54,11 +54,14 @@ impl World {
         for _ in 0..1 + random.below(6) / 4 {
             let start = nanos(clock.elapsed());
             let (builder, ring, limit) = draw(&mut random);
-            let builder = if size.rogue {
-                rogue::spoil(builder, &mut random, &clock, &known)
-            } else {
-                builder.clock(clock.clone())
-            };
+            let builder = builder.clock(rogue::UsersClock {
+                clock: clock.clone(),
+                world: known.clone(),
+                parks: random.below(2) == 0,
+                pace: if random.below(2) == 0 { Pace::OnCall } else { Pace::RealTime },
+            });
+            let builder =
+                if size.rogue { rogue::spoil(builder, &mut random, &known) } else { builder };
             let timer = builder.build().expect("settings within their ranges");
             managers.push(Leaf::new(Some(Managers::new(&timer))));
             timers.push(Leaf::new(Some(timer)));

@@ -73,7 +73,8 @@ pub fn user_code(world: &Arc<World>) {
     let mut random = Random(world.rogue.chances.fetch_add(1, SeqCst) as u64 ^ world.seed);
     match random.below(32) {
         0 if !thread::panicking() => panics(),
-        1 | 2 => env::work(1),
+        1 => env::work(1),
+        2 => env::park(),
         3..7 => calls_back(world, random.next(), 1 + random.below(2)),
         _ => {}
     }
@@ -206,27 +207,33 @@ impl Known {
     }
 }
 
-/// A clock that is bad on some threads at some times.
-struct BadClock {
-    clock: ManualClock,
-    world: Known,
+/// A clock of the program: it may park, and is bad on some threads at some times.
+pub struct UsersClock {
+    pub clock: ManualClock,
+    pub world: Known,
+    pub parks: bool,
+    /// At the pace of real time, a worker sleeps with a limit.
+    pub pace: Pace,
 }
 
-impl Clock for BadClock {
+impl Clock for UsersClock {
     fn now(&self) -> Instant {
+        if self.parks {
+            env::park();
+        }
         let world = self.world.get().filter(|world| world.rogue.clock.load(SeqCst));
         world.iter().for_each(user_code);
         self.clock.now()
     }
 
     fn attach(&self, follower: Follower) -> Pace {
-        self.clock.attach(follower)
+        self.clock.attach(follower);
+        self.pace
     }
 }
 
-/// Gives a timer a bad clock, and mostly an executor.
-pub fn spoil(builder: Builder, random: &mut Random, clock: &ManualClock, world: &Known) -> Builder {
-    let builder = builder.clock(BadClock { clock: clock.clone(), world: world.clone() });
+/// Mostly gives a timer an executor.
+pub fn spoil(builder: Builder, random: &mut Random, world: &Known) -> Builder {
     let bad = world.clone();
     let refused = world.clone();
     let builder = match random.below(3) {
