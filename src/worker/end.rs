@@ -262,15 +262,15 @@ fn empty(shared: &Shared, end: Phase) -> (Vec<Unprocessed>, Vec<(Erased, Timeout
 /// the unprocessed timeouts, each a `U`, here. The thread holds no lock while it empties the slots: with millions of
 /// timeouts that takes a second, and no destructor and no poll must wait for it.
 pub(crate) struct Progress<U> {
+    /// The number of requests to catch up with the clock.
+    requested: AtomicU64,
+    /// The number of the last request that was followed by a whole pass. The worker writes it under the lock.
+    caught_up: AtomicU64,
     state: Mutex<State<U>>,
     changed: Condvar,
 }
 
 struct State<U> {
-    /// The number of requests to catch up with the clock.
-    requested: u64,
-    /// The number of the last request that was followed by a whole pass.
-    caught_up: u64,
     /// The unprocessed timeouts, once the timer is finished. The first stop, or the drop of the last handle, takes them.
     finished: Option<Vec<U>>,
     /// The wakers to wake at the end, each with its number. They are cloned, woken and dropped outside
@@ -289,9 +289,9 @@ impl<U> State<U> {
 
 impl<U> Progress<U> {
     fn new() -> Self {
-        let (finished, waiting) = (None, Vec::new());
-        let state = State { requested: 0, caught_up: 0, finished, waiting, waited: 0 };
-        Self { state: Mutex::new(state), changed: Condvar::new() }
+        let state = State { finished: None, waiting: Vec::new(), waited: 0 };
+        let [requested, caught_up] = [0, 0].map(AtomicU64::new);
+        Self { requested, caught_up, state: Mutex::new(state), changed: Condvar::new() }
     }
 
     /// Closes the timer so that its pending timeouts are cancelled. Returns those that are already reported.
@@ -337,30 +337,30 @@ impl<U> Progress<U> {
     }
 
     /// Requests that the worker catch up. Returns the number of the request. The caller then wakes the
-    /// worker.
+    /// worker. Release: pairs with `requested`, so the worker reads the time that the caller has set.
     pub(crate) fn request_catch_up(&self) -> u64 {
-        let mut state = self.state.lock();
-        state.requested += 1;
-        state.requested
+        self.requested.fetch_add(1, Ordering::AcqRel) + 1
     }
 
     /// The number of the last request. The worker reads it before it reads the clock.
     pub(crate) fn requested(&self) -> u64 {
-        self.state.lock().requested
+        self.requested.load(Ordering::Acquire)
     }
 
-    /// Reports that all timeouts due at the time of this request were handed over.
+    /// Reports that all timeouts due at the time of this request were handed over. Waits for no lock if nobody has
+    /// requested anything since.
     pub(crate) fn caught_up(&self, request: u64) {
-        let mut state = self.state.lock();
-        if state.caught_up != request {
-            state.caught_up = request;
+        if self.caught_up.load(Ordering::Relaxed) != request {
+            let _state = self.state.lock();
+            self.caught_up.store(request, Ordering::Relaxed);
             self.changed.notify_all();
         }
     }
 
     /// Waits until the worker has caught up with a request, or the timer has ended.
     fn wait_caught_up(&self, request: u64) {
-        drop(self.wait(None, |state| state.caught_up >= request || state.finished.is_some()));
+        let caught_up = || self.caught_up.load(Ordering::Relaxed) >= request;
+        drop(self.wait(None, |state| caught_up() || state.finished.is_some()));
     }
 
     /// Waits for the end and takes the unprocessed timeouts. A second caller gets none. Returns `None`
@@ -376,19 +376,21 @@ impl<U> Progress<U> {
         let waker = waker.clone(); // dropped after the lock is released, as is the one that is replaced
         let mut _replaced = None;
         let mut state = self.state.lock();
-        let unprocessed = state.take();
-        if unprocessed.is_none() {
-            match state.waiting.iter_mut().find(|(n, _)| Some(*n) == *number) {
-                Some((_, before)) => _replaced = Some(std::mem::replace(before, waker)),
-                None => {
-                    state.waited += 1;
-                    *number = Some(state.waited);
-                    let entry = (state.waited, waker);
-                    state.waiting.push(entry);
-                }
+        if state.finished.is_some() {
+            drop(state);
+            drop(waker); // this may panic, so the unprocessed timeouts are still here
+            return self.state.lock().take();
+        }
+        match state.waiting.iter_mut().find(|(n, _)| Some(*n) == *number) {
+            Some((_, before)) => _replaced = Some(std::mem::replace(before, waker)),
+            None => {
+                state.waited += 1;
+                *number = Some(state.waited);
+                let entry = (state.waited, waker);
+                state.waiting.push(entry);
             }
         }
-        unprocessed
+        None
     }
 
     /// Wakes all callers of `poll_finished`, after the end.

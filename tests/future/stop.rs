@@ -2,8 +2,10 @@
 
 use crate::common::{Gate, Mutex, TICK, blocking_task, eventually, manual, manual_with, ms};
 use crate::wakers::{Alarm, Hooks, block_on};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use wheelwork::{HashedWheelTimer, StopError, Unprocessed};
 
@@ -219,9 +221,26 @@ fn rule_05_a_waker_of_stop_async_that_panics_hurts_nobody() {
     let waker = Hooks { on_wake: Box::new(bad), ..Hooks::default() }.waker();
     let (alarm, mut stops) = (Alarm::new(), [(); 2].map(|()| timer.stop_async()));
     let [first, second] = &mut stops;
-    let poll = std::pin::pin!(first).poll(&mut std::task::Context::from_waker(&waker));
+    let poll = pin!(first).poll(&mut Context::from_waker(&waker));
     assert!(poll.is_pending() && alarm.poll(second).is_pending());
     gate.open();
     eventually("the other is woken", || alarm.wakes() == 1);
     assert!(timer.stop().unwrap().is_empty());
+}
+
+/// The last poll drops a clone of the waker.
+#[test]
+fn rule_01_a_waker_that_panics_when_dropped_takes_no_timeouts_with_it() {
+    let (timer, _clock) = manual();
+    timer.new_timeout(|| (), SECOND).unwrap();
+    let (alarm, mut stop) = (Alarm::new(), timer.stop_async());
+    assert!(alarm.poll(&mut stop).is_pending());
+    eventually("it has ended", || alarm.wakes() == 1);
+    let bad = || assert!(std::thread::panicking(), "a bad drop");
+    let waker = Hooks { on_drop: Box::new(bad), ..Hooks::default() }.waker();
+    let last = move || {
+        let _ = pin!(stop).poll(&mut Context::from_waker(&waker));
+    };
+    assert!(catch_unwind(AssertUnwindSafe(last)).is_err());
+    assert_eq!(timer.stop().unwrap().len(), 1);
 }

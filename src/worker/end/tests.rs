@@ -62,6 +62,21 @@ fn rule_09_each_caller_that_polls_for_the_end_has_its_own_waker() {
     assert_eq!(kept(), [0, 0]);
 }
 
+/// Whoever asks whether the timer is finished may be interrupted as long as its thread has low priority.
+#[test]
+fn rule_03_a_worker_that_nobody_has_asked_to_catch_up_waits_for_no_lock() {
+    let progress = Arc::new(Progress::<u32>::new());
+    let held = progress.state.lock();
+    let (call, called) = mpsc::channel();
+    let worker = progress.clone();
+    thread::spawn(move || {
+        worker.caught_up(worker.requested());
+        call.send(()).unwrap();
+    });
+    assert!(called.recv_timeout(Duration::from_secs(60)).is_ok());
+    drop(held);
+}
+
 #[test]
 fn a_worker_without_a_run_is_busy_with_nothing() {
     static TYPE: u8 = 1;
