@@ -98,7 +98,9 @@ impl<W: Exact> Worker<W> {
             wake_at = shared.gate.scale.start_of(tick + 1);
         }
         wake_at = wake_at.min(self.release_at());
-        let asked = self.control.progress.requested() != caught_up || shared.due_turn.is_made();
+        let asked = self.control.progress.requested() != caught_up
+            || shared.due_turn.is_made()
+            || shared.sweep.is_made();
         let is_due = self.filing.next_expiry().is_some_and(|next| next <= tick);
         if !shared.gate.is_closed() && !asked && !is_due && !self.is_release_due() {
             #[cfg(asleep)]
@@ -168,7 +170,6 @@ impl<W: Exact> Worker<W> {
     /// `intake/alarm`: after arming, it takes in the pending queue.
     pub(super) fn anything_sooner(&mut self, target: u64) -> bool {
         self.take_in(self.last_pass);
-        let next = self.filing.next_expiry().unwrap_or(NEVER);
-        next < target || self.shared().sweep.is_made()
+        self.filing.next_expiry().is_some_and(|next| next < target)
     }
 }
