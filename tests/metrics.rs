@@ -65,6 +65,22 @@ fn a_completed_sweep_is_counted() {
     eventually("the sweep has ended", || timer.metrics().sweeps >= 1);
 }
 
+/// The entries were no reason while so many others were pending, and these were never in the wheel.
+#[test]
+fn rule_04_dead_entries_are_swept_out_once_what_waits_outside_the_wheel_is_cancelled() {
+    let (timer, clock) = manual();
+    let _kept = timer.new_timeout(|| (), 1000 * TICK).unwrap();
+    let far = |_| timer.new_timeout(|| (), 100_000 * TICK).unwrap();
+    let filed = partly_in_the_wheel(&timer, &clock, 20_480, far);
+    let outside: Vec<_> = (0..20_480).map(far).collect();
+    clock.advance_in_one_jump(Duration::ZERO);
+    assert!(filed.iter().chain(&outside).all(|timeout| timeout.cancel()));
+    assert_eq!(timer.metrics().sweeps, 0);
+    drop((filed, outside));
+    clock.advance_in_one_jump(Duration::from_secs(1)); // a release may have begun before
+    eventually("the sweep has ended", || timer.metrics().sweeps >= 1);
+}
+
 /// If many timeouts are due at once, the last ones are late by the time that the others took.
 #[test]
 fn lateness_grows_while_a_pass_goes_on() {

@@ -80,6 +80,7 @@ impl<W: Exact> Worker<W> {
                 return false;
             }
             self.shared().release.begin();
+            self.consider_sweep(); // the slots may be those of cancelled timeouts that were never in the wheel
             self.tidy.left = self.shared().pools.iter().map(Pool::len).collect();
         }
         let Self { control, chunks, tidy, known, .. } = self;
