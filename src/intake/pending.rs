@@ -18,7 +18,7 @@
 //! | step | a producer that has armed or moved a slot | the worker, at a look |
 //! |---|---|---|
 //! | 1 | fence | sets `look_by` and `announced` to never, fence |
-//! | 2 | if the deadline is before `announced` (the owner, which lowers it) or `look_by` (another thread): lowers `wanted`; then sets the bit in the word; then that in the summary; each only if it is not set | reads the slots |
+//! | 2 | if the deadline is before `announced` (the owner, which lowers it) or `look_by` (another thread): lowers `wanted`; then sets the bit in the word; then that in the summary, if it is not set | reads the slots |
 //! | 3 | if it has lowered `wanted`: fence, wakes the worker if it would sleep beyond the deadline (see `alarm`) | sets both to the earliest deadline of those that stay New, under which it files the chunk in the wheel |
 //!
 //! The worker takes in the whole queue in each pass, and again before it sleeps beyond the next tick: it clears a
@@ -41,9 +41,14 @@
 //!
 //! **Every wanted time is taken.** If the worker takes `wanted` after the producer has lowered it, it takes what the
 //! producer wants. If the worker took `wanted` before, the producer's change of `wanted` acquires the worker's, so it
-//! sees the summary and the word cleared. So the bits that the producer finds set, or sets, are later ones, and the
-//! worker has still to clear them. It clears the summary first. So if the word was cleared before the bit was set
-//! there, by the producer or by another thread, the producer sees the summary cleared too, and sets it again.
+//! sees the summary and the word cleared. So the bit that the producer sets in the word, and that in the summary, which
+//! it sets or finds set, are later ones, and the worker has still to clear them. It clears the summary first. So if the
+//! word was cleared before the producer has set the bit there, the producer sees the summary cleared too, and sets it
+//! again.
+//!
+//! A new chunk can have the number of one that was dropped, and whose bit is still set. The worker takes nothing if it
+//! finds no chunk under a number. So the producer sets the bit in the word even if it is set: either the worker clears
+//! it afterwards, and then sees the new chunk, or the worker has still to clear the bit.
 //!
 //! **No producer relies on another that is interrupted.** Each relies on the worker's promise, on bits that are set,
 //! or on what its own thread, or the chunk's last owner, has announced. One exception: producers that are the first to
@@ -82,13 +87,6 @@ impl Default for Group {
     }
 }
 
-/// Sets a bit, unless it is set. Acquire and release: see the head.
-fn set(word: &AtomicU64, bit: usize) {
-    if word.load(Ordering::Acquire) & 1 << bit == 0 {
-        word.fetch_or(1 << bit, Ordering::AcqRel);
-    }
-}
-
 /// Clears all bits. Calls `each` with those that were set.
 fn clear(word: &AtomicU64, mut each: impl FnMut(usize)) {
     if word.load(Ordering::Relaxed) == 0 {
@@ -114,8 +112,12 @@ impl Pending {
     pub(super) fn push(&self, chunk: u32) {
         let (word, bit) = (chunk as usize / BITS, chunk as usize % BITS);
         let group = self.0.make(word / WORDS);
-        set(&group.words[word % WORDS], bit);
-        set(&group.summary, word % WORDS);
+        // Even if it is set: the entry may be that of a chunk which had the number before, and which the worker drops.
+        group.words[word % WORDS].fetch_or(1 << bit, Ordering::AcqRel);
+        let summary = &group.summary;
+        if summary.load(Ordering::Acquire) & 1 << (word % WORDS) == 0 {
+            summary.fetch_or(1 << (word % WORDS), Ordering::AcqRel);
+        }
     }
 
     /// Takes out the entries that the queue has now.
