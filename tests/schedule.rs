@@ -330,3 +330,18 @@ fn rule_10_a_timer_survives_the_end_of_time() {
     timer.new_timeout(|| (), Duration::ZERO).expect("it runs still");
     assert_eq!(timer.stop().unwrap().len(), 2);
 }
+
+/// The last tick of the end of time begins with what means never.
+#[test]
+fn rule_10_a_delay_of_the_longest_duration_does_not_end_at_the_end_of_time() {
+    let tick = Duration::from_nanos(4_294_967_293);
+    let (timer, clock) = manual_with(HashedWheelTimer::builder().tick_duration(tick));
+    clock.advance_in_one_jump(Duration::from_nanos(u64::MAX) - 10 * tick);
+    let ran = Record::new();
+    timer.new_timeout(|| (), 2 * tick).unwrap();
+    let last = timer.new_timeout(ran.note(()), 9 * tick).unwrap();
+    clock.advance(3 * tick);
+    last.reschedule(Duration::MAX).unwrap();
+    clock.advance(Duration::MAX);
+    assert_eq!((ran.len(), last.is_pending()), (0, true));
+}

@@ -3,7 +3,7 @@
 use super::clock::{Clock, Follower, Pace};
 use super::jobs::Jobs;
 use super::quick;
-use super::tick::{instant_after, nanos};
+use super::tick::{DEADLINE_STEP, NEVER, instant_after, nanos};
 use crate::base::catch_panic;
 use crate::base::logging::warning;
 use crate::base::sync::Arc;
@@ -37,14 +37,15 @@ impl Timebase {
         read(&self.clock)
     }
 
-    /// The current time for the worker. `None` if the clock panics.
+    /// The current time for the worker, which never reaches the end of time: `Duration::MAX` means never. `None` if the
+    /// clock panics.
     #[inline]
     pub(crate) fn now_contained(&self) -> Option<u64> {
         let now = match &self.clock {
             None => Instant::now(),
             Some(clock) => catch_panic::contained(|| clock.now())?,
         };
-        Some(self.nanos_at(now))
+        Some(self.nanos_at(now).min(NEVER - DEADLINE_STEP))
     }
 
     /// The current time for threads that schedule. It is never behind that of the worker, and at most
