@@ -465,6 +465,21 @@ fn rule_09_a_future_of_a_run_may_be_the_executor() {
     }
 }
 
+#[test]
+fn rule_09_a_job_that_a_future_of_a_run_has_to_run_does_not_hold_up_its_first_poll() {
+    let (sender, mut jobs) = tokio::sync::mpsc::unbounded_channel::<Job>();
+    let executor = move |job| sender.send(job).map_err(|refused| refused.0);
+    let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(executor));
+    let ran = Record::new();
+    timer.new_timeout(ran.note(()), TICK).unwrap();
+    clock.advance_in_one_jump(TICK);
+    let run = std::thread::spawn(move || {
+        clock.run(async { jobs.recv().await.expect("a job waits").run() });
+    });
+    eventually("the run ends", || run.is_finished());
+    assert_eq!(ran.len(), 1);
+}
+
 /// A runtime that moves the clock when it has nothing to do.
 fn idle_runtime(clock: &ManualClock) -> tokio::runtime::Runtime {
     let idle = clock.clone();

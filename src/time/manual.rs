@@ -285,9 +285,14 @@ impl ManualClock {
         self.timers().iter().all(|timer| timer.jobs().wait_until(limit).is_some())
     }
 
+    /// Whether this thread may wait for the timers.
+    pub(crate) fn may_wait(&self) -> bool {
+        may_wait(&self.timers())
+    }
+
     /// Waits until each timer has done what is due by now, and until the executors' jobs have ended. False
     /// if it must not wait.
-    pub(crate) fn run_all_due(&self) -> bool {
+    fn run_all_due(&self) -> bool {
         let timers = self.timers();
         while may_wait(&timers) {
             // A job may leave a missed run of its series, which is due by now. It has announced this before its end, so
