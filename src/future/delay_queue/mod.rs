@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 ///
 /// One task owns the queue and awaits [`next`](Self::next). The queue has one timeout in the timer for
 /// any number of values. So values need not be `Send`, and an insertion takes no lock. Memory is
-/// proportional to the number of values in the queue.
+/// proportional to the number of values in the queue, and half a byte for each value that it has ever had at once.
 ///
 /// Insertion, reset and removal are O(1), amortised. Only among the k values that are due in the current
 /// tick of the timer, and in a queue of at most 64 values, they are O(log k). A value comes out in
@@ -398,7 +398,7 @@ impl<T> DelayQueue<T> {
         true
     }
 
-    /// Makes room for a new value, before anything else changes, since the clock may panic.
+    /// Makes room for a new value.
     fn make_room(&mut self) {
         if self.order.is_full() {
             self.file_new();
@@ -434,8 +434,9 @@ impl<T> DelayQueue<T> {
     /// Moves the new values to the near and the distant ones.
     fn file_new(&mut self) {
         if self.order.has_new() {
+            // After a panic of the clock, an earlier time does as well.
             let time = &self.sleep.gate().time;
-            self.order.file_new(&self.values, || time.now_or_later());
+            self.order.file_new(&self.values, || time.now_contained().unwrap_or(self.reached));
         }
     }
 
