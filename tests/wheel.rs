@@ -75,6 +75,17 @@ fn an_overdue_timeout_goes_into_the_current_bucket() {
 }
 
 #[test]
+fn an_empty_wheel_is_never_due() {
+    let mut wheel = Wheel::hashed(8).unwrap();
+    let key = wheel.insert(3, ());
+    assert!(wheel.remove(key).is_some());
+    assert_eq!(wheel.next_expiry(), None);
+    wheel.insert(3, ());
+    assert!(wheel.pop(5).is_some());
+    assert_eq!(wheel.next_expiry(), None, "the pass has not ended");
+}
+
+#[test]
 fn a_key_outlives_its_value_and_finds_nothing() {
     key_outlives_value(Wheel::hashed(8).unwrap());
     key_outlives_value(Wheel::hierarchical(2).unwrap());

@@ -1,7 +1,7 @@
 //! The key of a value, and a value that has expired.
 
 /// Names a value in a [`Wheel`](super::Wheel) or a [`DelayLine`](super::DelayLine). Once its value has left, a
-/// key finds nothing.
+/// key finds nothing, until 2^32 other values have been in the same slot.
 ///
 /// # Examples
 ///

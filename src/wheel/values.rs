@@ -386,7 +386,7 @@ impl<T, S: Structure> Wheel<T, S> {
     /// never too late. Until a pass has ended, it is not after the last tick of that pass. `None` if the wheel is
     /// empty, or if all its values are at tick `u64::MAX`, which never comes.
     pub fn next_expiry(&self) -> Option<u64> {
-        self.filing.next_expiry()
+        if self.is_empty() { None } else { self.filing.next_expiry() }
     }
 
     /// Takes out all values, ordered by deadline.
