@@ -106,3 +106,16 @@ fn a_linux_wheel_counts_a_delay_from_the_time_that_it_gets() {
         assert!(matches!(fired, Some(50..=58)), "history {number}: {fired:?}");
     }
 }
+
+/// A loop that takes one value per turn ends no pass. Its time goes on nevertheless.
+#[test]
+fn a_linux_wheel_counts_a_delay_from_an_insertion_during_a_pass_that_has_not_ended() {
+    let start = Instant::now();
+    let mut wheel = TimedWheel::new(Wheel::linux(), Ticks::new(MS, start).unwrap());
+    wheel.insert(start, MS, "first");
+    assert!(wheel.pop(start + 2 * MS).is_some());
+    let now = start + 100 * SECOND;
+    wheel.insert(now, 10 * MS, "second");
+    let popped = wheel.pop(now + 12 * MS).map(|expired| expired.value);
+    assert_eq!(popped, Some("second"));
+}

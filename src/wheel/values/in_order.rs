@@ -36,6 +36,8 @@ struct Pass {
     now: u64,
     /// The tick that is being expired. At first, the tick at which the pass began.
     tick: u64,
+    /// The last time that was told.
+    told: u64,
 }
 
 impl<W: TokenWheel> InOrder<W> {
@@ -46,8 +48,9 @@ impl<W: TokenWheel> InOrder<W> {
     /// Tells the structure the time. Until a pass ends, its last tick is the current one.
     #[inline]
     pub(in crate::wheel) fn tell(&mut self, now: u64) {
-        if self.pass.is_none() {
-            self.filing.wheel.tell(now);
+        match &mut self.pass {
+            None => self.filing.wheel.tell(now),
+            Some(pass) => pass.told = now.max(pass.told),
         }
     }
 
@@ -86,12 +89,12 @@ impl<W: TokenWheel> InOrder<W> {
         let now = now.min(NOTHING - 1);
         loop {
             let current = self.filing.current_tick();
-            let pass = *self.pass.get_or_insert(Pass { now, tick: current });
+            let pass = *self.pass.get_or_insert(Pass { now, tick: current, told: now });
             if let Some(due) = self.pop_up_to(pass.now) {
                 self.pass = Some(Pass { tick: due.tick, ..pass });
                 return Some(due);
             }
-            self.end_pass();
+            self.end_pass(now);
             if pass.now >= now {
                 return None;
             }
@@ -110,9 +113,10 @@ impl<W: TokenWheel> InOrder<W> {
         self.apart.pop()
     }
 
-    /// Files the tokens that have come into reach.
-    fn end_pass(&mut self) {
-        self.pass = None;
+    /// Files the tokens that have come into reach, and those that a structure was not given during the pass. `now` is the
+    /// time of the next pass.
+    fn end_pass(&mut self, now: u64) {
+        self.pass.take().into_iter().for_each(|pass| self.filing.wheel.tell(pass.told.min(now)));
         while self.apart.next_tick().is_some_and(|tick| tick <= self.filing.wheel.reach()) {
             let Some(Due { tick, token }) = self.apart.pop() else { return };
             self.filing.insert(tick, token);
