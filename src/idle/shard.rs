@@ -133,8 +133,9 @@ impl<T: Send + 'static> Shard<T> {
 
     /// Ensures that a check is pending for the next connection.
     fn ensure_check(self: &Arc<Self>, contents: &mut Contents<T>) -> Result<(), ScheduleError<()>> {
-        // If the timeout has ended, its check is about to be dropped.
-        if contents.check.as_ref().is_some_and(|check| check.timeout.is_alive()) {
+        // If the timeout has ended, its check is about to be dropped. After a stop, it may still wait in an executor.
+        let is_alive = contents.check.as_ref().is_some_and(|check| check.timeout.is_alive());
+        if is_alive && !self.manager.timer.gate().is_closed() {
             self.move_check(contents);
             return Ok(());
         }

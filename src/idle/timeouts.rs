@@ -10,7 +10,7 @@ use super::watch::Watch;
 use crate::base::catch_panic;
 use crate::base::spread::shard_of_this_thread;
 use crate::base::sync::{Arc, Ordering};
-use crate::time::tick::nanos;
+use crate::time::tick::{NEVER, nanos};
 use crate::timeout::ScheduleError;
 use crate::timer::HashedWheelTimer;
 use std::collections::BinaryHeap;
@@ -245,7 +245,10 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn count_silent(&self, at_least: Duration) -> usize {
-        let Some(latest) = self.now().nanos().checked_sub(nanos(at_least)) else { return 0 };
+        // All: the time of a touch may be ahead of the clock by some microseconds.
+        let all = at_least.is_zero().then_some(NEVER);
+        let latest = all.or_else(|| self.now().nanos().checked_sub(nanos(at_least)));
+        let Some(latest) = latest else { return 0 };
         let count = |shard: &Arc<Shard<T>>| {
             let segments = (0..).map_while(|at| shard.lock().seats.silent_since(latest, at));
             segments.map(|silent| silent.len()).sum::<usize>()

@@ -109,6 +109,7 @@ fn rule_01_a_check_that_waits_in_an_executor_reports_a_stop() {
         clock.advance_in_one_jump(TICK);
         watch.touch();
         timer.stop().unwrap();
+        assert!(idle.watch(2, &both(100)).is_err());
         assert_eq!(events.len(), 0);
         jobs.take().into_iter().for_each(end);
         assert_eq!(events.take(), [(1, IdleKind::TimerStopped, true, 0)]);

@@ -52,6 +52,19 @@ fn connections_are_counted_by_their_silence() {
     assert_eq!(counts(), [1998, 1998, 1998, 1399, 0], "paused connections are not silent");
 }
 
+/// The time of a touch may be ahead of the clock.
+#[test]
+fn a_count_of_all_connections_has_those_that_were_just_touched() {
+    let timer = HashedWheelTimer::new().unwrap();
+    let (idle, _events) = recording(&timer, Answer::StopWatching);
+    let watch = idle.watch(1, &both(60_000)).unwrap();
+    std::thread::sleep(ms(50)); // so that the time of a touch is read quickly
+    for _ in 0..10_000 {
+        watch.touch();
+        assert_eq!(idle.count_silent(Duration::ZERO), 1);
+    }
+}
+
 #[test]
 fn all_durations_scale_at_once() {
     let (timer, clock) = manual();
