@@ -107,8 +107,8 @@
 //!      that you keep, can hold a chunk of 2.6 KB.
 //!    - A handle that is kept after its timer has ended keeps about 3 KB.
 //!    - A thread uses about 3 KB for each timer that it has used, and can keep one more chunk, of which it has freed
-//!      slots last. Both are freed when the thread ends or, if the timer has ended, when the thread first uses another
-//!      timer.
+//!      slots last. Both are freed when the thread ends or, if the timer has ended, when the thread next changes to
+//!      another timer.
 //! 5. **No task can hurt another.** Panics of tasks are caught and counted.
 //!    - On the worker, panics of an executor, a callback, a [`Clock`](time::Clock) or a logger are caught too.
 //!    - If the clock panics after a run, while the next delay is computed, the timeout is cancelled.
