@@ -1,8 +1,8 @@
 use super::*;
 use crate::base::sync::{Arc, check, spawn, turn};
 
-/// The entry of a chunk that was dropped is in the queue, and a new chunk has its number. The worker takes nothing if it
-/// finds no chunk under a number.
+/// The entry of a chunk that was dropped is in the queue, and a new chunk has its number. The worker takes nothing if
+/// it finds no chunk under a number.
 #[test]
 fn rule_02_a_new_chunk_relies_on_no_entry_of_the_one_before() {
     check(|| {
