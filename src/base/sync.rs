@@ -155,6 +155,7 @@ pub(crate) fn check(model: impl Fn() + Sync + Send + 'static) {
 pub(crate) fn check_up_to(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
+    builder.max_branches = builder.max_branches.max(2_000); // those of one schedule; the longest has 1,000 to 1,100
     builder.check(move || {
         turn();
         model();
