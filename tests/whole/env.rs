@@ -13,6 +13,11 @@ pub use std::{
 
 #[cfg(not(shuttle))]
 use std::time::{Duration, Instant};
+use wheelwork::time::Pace;
+
+/// The pace at which a worker sleeps with a limit. Shuttle has no time, so there each limit would be over at once, and no
+/// worker would rest.
+pub const TIMED: Pace = if cfg!(shuttle) { Pace::OnCall } else { Pace::RealTime };
 
 /// Takes time on the calling thread: `much` turns under shuttle, or about 20 us each.
 pub fn work(much: u32) {

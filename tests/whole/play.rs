@@ -58,7 +58,7 @@ impl World {
                 clock: clock.clone(),
                 world: known.clone(),
                 parks: random.below(2) == 0,
-                pace: if random.below(2) == 0 { Pace::OnCall } else { Pace::RealTime },
+                pace: if random.below(2) == 0 { Pace::OnCall } else { env::TIMED },
             });
             let builder =
                 if size.rogue { rogue::spoil(builder, &mut random, &known) } else { builder };
