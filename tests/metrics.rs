@@ -75,7 +75,6 @@ fn rule_04_dead_entries_are_swept_out_once_what_waits_outside_the_wheel_is_cance
     let outside: Vec<_> = (0..20_480).map(far).collect();
     clock.advance_in_one_jump(Duration::ZERO);
     assert!(filed.iter().chain(&outside).all(|timeout| timeout.cancel()));
-    assert_eq!(timer.metrics().sweeps, 0);
     drop((filed, outside));
     clock.advance_in_one_jump(Duration::from_secs(1)); // a release may have begun before
     eventually("the sweep has ended", || timer.metrics().sweeps >= 1);

@@ -4,6 +4,7 @@ use crate::common::{Random, Record, TICK, WHEELS, eventually, manual, manual_wit
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use wheelwork::executor::{Job, ThreadPool};
 use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
 use wheelwork::task::{Next, Run, TimerTask};
@@ -411,7 +412,7 @@ fn a_panic_of_a_task_ends_the_run() {
 #[test]
 fn a_run_waits_for_other_threads_if_nothing_is_pending() {
     let (timer, clock) = manual();
-    let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut receiver) = unbounded_channel();
     let thread = std::thread::spawn(move || {
         std::thread::sleep(ms(30));
         sender.send("from a thread").unwrap();
@@ -429,7 +430,7 @@ fn a_run_waits_for_other_threads_if_nothing_is_pending() {
 #[test]
 fn a_run_waits_for_jobs() {
     let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(pool()));
-    let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut receiver) = unbounded_channel();
     let task = move || {
         std::thread::sleep(ms(20));
         sender.send(()).unwrap();
@@ -439,12 +440,18 @@ fn a_run_waits_for_jobs() {
     assert_eq!((limited, clock.elapsed()), (Ok(Some(())), TICK));
 }
 
+/// A timer whose jobs wait until a future receives and runs them.
+fn sending_jobs() -> (HashedWheelTimer, ManualClock, UnboundedReceiver<Job>) {
+    let (sender, jobs) = unbounded_channel::<Job>();
+    let executor = move |job| sender.send(job).map_err(|refused| refused.0);
+    let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(executor));
+    (timer, clock, jobs)
+}
+
 /// One of the futures runs the jobs of the timer.
 #[test]
 fn rule_09_a_future_of_a_run_may_be_the_executor() {
-    let (sender, mut jobs) = tokio::sync::mpsc::unbounded_channel::<Job>();
-    let executor = move |job| sender.send(job).map_err(|refused| refused.0);
-    let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(executor));
+    let (timer, clock, mut jobs) = sending_jobs();
     let ran = Record::new();
     let (record, now) = (ran.clone(), clock.clone());
     // Several runs are due in each tick.
@@ -467,9 +474,7 @@ fn rule_09_a_future_of_a_run_may_be_the_executor() {
 
 #[test]
 fn rule_09_a_job_that_a_future_of_a_run_has_to_run_does_not_hold_up_its_first_poll() {
-    let (sender, mut jobs) = tokio::sync::mpsc::unbounded_channel::<Job>();
-    let executor = move |job| sender.send(job).map_err(|refused| refused.0);
-    let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(executor));
+    let (timer, clock, mut jobs) = sending_jobs();
     let ran = Record::new();
     timer.new_timeout(ran.note(()), TICK).unwrap();
     clock.advance_in_one_jump(TICK);

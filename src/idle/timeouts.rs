@@ -245,9 +245,10 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn count_silent(&self, at_least: Duration) -> usize {
-        // All: the time of a touch may be ahead of the clock by some microseconds.
-        let all = at_least.is_zero().then_some(NEVER);
-        let latest = all.or_else(|| self.now().nanos().checked_sub(nanos(at_least)));
+        let latest = match nanos(at_least) {
+            0 => Some(NEVER), // the time of a touch may be ahead of the clock by some microseconds
+            least => self.now().nanos().checked_sub(least),
+        };
         let Some(latest) = latest else { return 0 };
         let count = |shard: &Arc<Shard<T>>| {
             let segments = (0..).map_while(|at| shard.lock().seats.silent_since(latest, at));

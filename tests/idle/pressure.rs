@@ -57,7 +57,7 @@ fn connections_are_counted_by_their_silence() {
 fn a_count_of_all_connections_has_those_that_were_just_touched() {
     let timer = HashedWheelTimer::new().unwrap();
     let (idle, _events) = recording(&timer, Answer::StopWatching);
-    let watch = idle.watch(1, &both(60_000)).unwrap();
+    let watch = idle.watch(1, &both(3_600_000)).unwrap();
     std::thread::sleep(ms(50)); // so that the time of a touch is read quickly
     for _ in 0..10_000 {
         watch.touch();

@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 ///
 /// One task owns the queue and awaits [`next`](Self::next). The queue has one timeout in the timer for
 /// any number of values. So values need not be `Send`, and an insertion takes no lock. Memory is
-/// proportional to the number of values in the queue, and half a byte for each value that it has ever had at once.
+/// proportional to the number of values in the queue. Of a larger number in the past, half a byte for each value stays.
 ///
 /// Insertion, reset and removal are O(1), amortised. Only among the k values that are due in the current
 /// tick of the timer, and in a queue of at most 64 values, they are O(log k). A value comes out in
