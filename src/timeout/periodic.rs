@@ -201,13 +201,10 @@ impl<F> Periodic<F> {
     /// The instant at which this run was due. If the deadline is not `due` rounded up, a reschedule has
     /// set it.
     fn due(&self, run: &Run<'_>) -> Instant {
-        let deadline = run.deadline();
-        let rounded = deadline.checked_duration_since(self.due);
-        if rounded.is_some_and(|by| by < Duration::from_nanos(DEADLINE_STEP)) {
-            self.due
-        } else {
-            deadline
-        }
+        let (due, deadline) = (self.due, run.deadline());
+        // Compares first: on Windows, an instant minus one that is up to 100 ns later can be zero.
+        let is_rounded = deadline >= due && deadline - due < Duration::from_nanos(DEADLINE_STEP);
+        if is_rounded { due } else { deadline }
     }
 }
 
