@@ -4,12 +4,14 @@
 
 mod common;
 
-use common::{Mutex, Record, TICK, blocking_task, manual, ms, run_here};
+use common::{Mutex, Record, TICK, blocking_task, eventually, manual, ms, run_here};
 use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::{ForkResult, alarm, fork};
+use nix::unistd::{ForkResult, Pid, alarm, fork};
 use std::os::unix::process::parent_id;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -118,16 +120,23 @@ fn rule_01_the_drop_of_the_last_handle_in_a_forked_child_tells_no_task() {
     assert_eq!(told.take(), ["cancelled", "dropped"]);
 }
 
-/// The worker is the thread that forks, so the child has it.
+/// The worker is the thread that forks, so the child has it. This thread has left the timer by then, and holds no lock.
 #[test]
 fn a_child_that_returns_from_a_task_goes_on_as_a_worker() {
     let _alone = ALONE.lock();
     let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
-    let (sender, children) = channel();
-    // SAFETY: as in `in_child`.
-    let forks = move || match unsafe { fork() }.expect("a child") {
-        ForkResult::Child => _ = alarm::set(20),
-        ForkResult::Parent { child } => sender.send(child).unwrap(),
+    let both_are_scheduled = Arc::new(AtomicBool::new(false));
+    let child = Arc::new(AtomicI32::new(0));
+    let (may_fork, forked) = (both_are_scheduled.clone(), child.clone());
+    let forks = move || {
+        while !may_fork.load(SeqCst) {
+            std::thread::yield_now();
+        }
+        // SAFETY: as in `in_child`.
+        match unsafe { fork() }.expect("a child") {
+            ForkResult::Child => _ = alarm::set(20),
+            ForkResult::Parent { child } => forked.store(child.as_raw(), SeqCst),
+        }
     };
     let parent = std::process::id();
     let ends_the_child = move || {
@@ -138,7 +147,9 @@ fn a_child_that_returns_from_a_task_goes_on_as_a_worker() {
     };
     timer.new_timeout(forks, Duration::ZERO).unwrap();
     timer.new_timeout(ends_the_child, ms(20)).unwrap();
-    let child = children.recv().unwrap();
+    both_are_scheduled.store(true, SeqCst);
+    eventually("the child exists", || child.load(SeqCst) != 0);
+    let child = Pid::from_raw(child.load(SeqCst));
     assert_eq!(waitpid(child, None).unwrap(), WaitStatus::Exited(child, 7));
 }
 
