@@ -1,6 +1,6 @@
 //! What holds at a quiet moment: no thread of the program runs, and the workers have nothing to do.
 
-use crate::env::Patience;
+use crate::env::{self, Patience};
 use crate::ledger::{End, Ledger};
 use crate::naps::Nap;
 use crate::play::World;
@@ -55,23 +55,24 @@ pub fn check(world: &World) {
 }
 
 /// Checks while the worker sleeps. A worker that was woken, and has not run since, counts as asleep. So a
-/// complaint must stand for a while.
+/// complaint must stand for a while, or recur for longer: at the pace of real time, the worker wakes up in each tick.
 fn check_at_rest(
     world: &World,
     timer: &HashedWheelTimer,
     check: impl Fn() -> Result<(), String>,
 ) -> Result<(), String> {
-    let mut patience = Patience::default();
-    loop {
+    let (mut patience, mut result) = (Patience::default(), Ok(()));
+    env::comes(|| {
         world.wait_until("the worker sleeps", || timer.asleep_until().is_some());
         let wakeups = timer.metrics().wakeups;
-        let Err(what) = check() else { return Ok(()) };
-        if timer.metrics().wakeups != wakeups {
+        result = check();
+        let woke = timer.metrics().wakeups != wakeups;
+        if woke {
             patience = Patience::default();
-        } else if patience.is_over() {
-            return Err(what);
         }
-    }
+        result.is_ok() || !woke && patience.is_over()
+    });
+    result
 }
 
 fn check_running(
