@@ -42,6 +42,8 @@ pub struct Plan {
     /// Not earlier than this.
     earliest: u64,
     due: Due,
+    /// Whether a call may have moved it that can take effect at any time, also after the timeout has run and gone on.
+    unknown: bool,
 }
 
 /// A timeout of the program.
@@ -125,7 +127,7 @@ impl Ledger {
 impl Entry {
     pub fn new(timer: usize, task: Task, earliest: u64) -> Self {
         let due = Due::At { latest: u64::MAX, from: u64::MAX };
-        let plan = Mutex::new(Plan { earliest, due });
+        let plan = Mutex::new(Plan { earliest, due, unknown: false });
         Self { timer, task, plan, accepted: AtomicBool::new(false), ended: AtomicBool::new(false) }
     }
 
@@ -148,9 +150,8 @@ impl Entry {
         let delay = nanos(delay);
         let earliest = world.now().saturating_add(delay);
         if world.rogue.clock.load(SeqCst) {
-            // The call may call back or panic, so the lock is not held, and it is not known which of two calls is last.
-            let due = Due::At { latest: u64::MAX, from: u64::MAX };
-            *plan = Plan { earliest: plan.earliest.min(earliest), due };
+            // The call may call back or panic, so the lock is not held.
+            plan.unknown = true;
             drop(plan);
             return call();
         }
@@ -158,7 +159,7 @@ impl Entry {
         if done {
             let from = world.now();
             let due = Due::At { latest: from.saturating_add(delay), from };
-            *plan = Plan { earliest, due };
+            (plan.earliest, plan.due) = (earliest, due);
         }
         done
     }
@@ -166,7 +167,7 @@ impl Entry {
     fn runs(&self, world: &World, next: Option<Due>) {
         let now = world.now();
         let mut plan = self.plan.lock().unwrap();
-        if now < plan.earliest {
+        if now < plan.earliest && !plan.unknown {
             world.complain(format!("early: {:?} ran at {now}, not at {plan:?}", self.task));
         }
         plan.earliest = 0;
@@ -185,6 +186,9 @@ impl Entry {
     /// The start of the tick in which it must run. Asked at a quiet moment, at which the time is `now`.
     pub fn due_by(&self, ledger: &Ledger, now: u64) -> u64 {
         let mut plan = self.plan.lock().unwrap();
+        if plan.unknown {
+            return u64::MAX;
+        }
         plan.due = match plan.due {
             Due::At { latest, from } => Due::At { latest, from: from.min(now) },
             Due::After(delay) => Due::At { latest: now.saturating_add(delay), from: now },

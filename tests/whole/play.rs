@@ -71,7 +71,7 @@ impl World {
         let elapsed = clock.elapsed();
         let base = clock.now() - elapsed;
         let rogue = Rogue::default();
-        rogue.clock.store(random.below(3) == 0, SeqCst);
+        rogue.clock.store(size.rogue && random.below(3) == 0, SeqCst);
         let world = Arc::new(Self {
             seed,
             clock,
