@@ -39,8 +39,8 @@
 //! # }
 //! ```
 //!
-//! For very many connections, use [`IdleTimeouts`](idle::IdleTimeouts), because a read costs one atomic store there
-//! instead of a reschedule:
+//! For very many connections, use [`IdleTimeouts`](idle::IdleTimeouts), because there, a read costs a reading of the
+//! clock and a store, not a reschedule:
 //!
 //! ```
 //! use std::time::Duration;
@@ -68,8 +68,8 @@
 //! # Modules and types
 //!
 //! - [`idle`] watches connections and reports the silent ones.
-//! - [`watchdog`] reports a task, a runtime or a shard that is stuck.
-//! - [`future`] has sleeps, limits, intervals and delay queues for async programs, on any executor.
+//! - [`watchdog`] reports a thread, a runtime or a shard that is stuck.
+//! - [`future`] has sleeps, time limits, intervals and delay queues for async programs, on any executor.
 //! - [`global`] is the timer of the process, for libraries.
 //! - [`executor`] runs tasks on other threads.
 //! - [`Period`] repeats a task. [`task`] has tasks of your own types, which can also run again.
@@ -115,7 +115,7 @@
 //!    - If the worker dies anyway, the timer is stopped.
 //!    - With `panic = "abort"` in your profile, nothing can be caught: a panic of a task ends the process.
 //!    - A job that the executor refuses is not lost: [`OnRefusal`](executor::OnRefusal) decides what happens to it.
-//! 6. **The worker hardly wakes up while nothing is due**, and not at all while nothing is pending.
+//! 6. **The worker hardly wakes up while nothing is due.** While nothing is pending, only what follows wakes it.
 //!    - Ticks in which nothing is due cost nothing.
 //!    - Threads that schedule wake the worker at most once per tick. A thread that is interrupted just before it wakes
 //!      the worker may wake it once more.

@@ -41,7 +41,7 @@ impl Rate {
 /// | [`body`](Self::body) | 30 s | while the handler waits for the next chunk of the body | 408 |
 /// | [`body_rate`](Self::body_rate) | 500 bytes/s over 20 s | the same, until the head of the response is sent | 408 |
 /// | [`body_total`](Self::body_total) | off | from the first wait for the body | 408 |
-/// | [`handler`](Self::handler) | 60 s | from the header, or the last chunk of the body, to the answer's head | 503 |
+/// | [`handler`](Self::handler) | 60 s | from the header, or the last chunk of the body, to the response's head | 503 |
 /// | [`response`](Self::response) | 60 s | while a write waits and the client takes no byte | reset |
 /// | [`response_rate`](Self::response_rate) | 500 bytes/s over 60 s | while a write waits | reset |
 /// | [`idle`](Self::idle) | 75 s | while no request is in flight | soft close |
@@ -209,13 +209,13 @@ impl Limits {
         self.for_each_request(|request| request.body_total(limit))
     }
 
-    /// From the complete header to the head of the answer. While the handler waits for the body, the body's limits
+    /// From the complete header to the head of the response. While the handler waits for the body, the body's limits
     /// run instead, and this clock starts anew with each chunk that arrives. So an upload does not count as work of the
     /// handler, and this limit may be shorter than [`body`](Self::body). If all limits of the body are off, this one
     /// also runs during the wait. At the end, the handler's future is dropped, and the answer is 503, or what
     /// [`handler_status`](Self::handler_status) says. A call of gRPC or gRPC-Web over HTTP/2 is answered with the status
     /// `DEADLINE_EXCEEDED`. If its caller has sent a `grpc-timeout`, the call also ends when that time has passed since
-    /// the header, unless the head of the answer was sent before. That clock never begins anew, and runs even if this
+    /// the header, unless the head of the response was sent before. That clock never begins anew, and runs even if this
     /// limit is off.
     #[must_use]
     pub fn handler(self, limit: impl Into<Option<Duration>>) -> Self {

@@ -26,12 +26,12 @@ struct Live {
     /// Since when the handler works; 0 is not now. While it waits for the body, this clock stands still, and
     /// begins anew afterwards.
     handler_since: u64,
-    /// The end of the call, by its caller; 0 is none, or the head of the answer is there.
+    /// The end of the call, by its caller; 0 is none, or the head of the response is there.
     call_end: u64,
     /// The first wait for the body, later by the time in which the window was closed since then; 0 is none.
     body_since: u64,
     body: Meter,
-    /// The head of the answer was sent, and no limits for the rest with it: the body has no least rate any more.
+    /// The head of the response was sent, and no limits for the rest with it: the body has no least rate any more.
     is_free: bool,
     /// Runs while a chunk is not sent (HTTP/2). The window of the rate goes on with the next chunk.
     response: Meter,
@@ -193,7 +193,7 @@ impl Record {
         self.live().call_end = deadline;
     }
 
-    /// The head of the answer is there. `set_own` follows if it has limits for the rest.
+    /// The head of the response is there. `set_own` follows if it has limits for the rest.
     pub(crate) fn head_sent(&self) {
         let mut live = self.live();
         live.handler_since = 0;

@@ -123,7 +123,7 @@ impl Ticket {
         }
     }
 
-    /// The head of the answer is there, perhaps with limits for the rest.
+    /// The head of the response is there, perhaps with limits for the rest.
     #[inline]
     pub(super) fn head_sent(&self, own: Option<&RequestLimits>) {
         match &self.record {
