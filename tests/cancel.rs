@@ -4,6 +4,7 @@ use crate::common::{
     Mutex, Random, Record, TICK, assert_conserved, into_the_wheel, manual, manual_with, ms, on,
 };
 use crate::on_every_wheel;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
@@ -16,6 +17,8 @@ on_every_wheel!(
     reschedule_moves_a_timeout_later_and_sooner_in_queue_and_wheel,
     rule_02_rescheduled_timeouts_fire_at_their_last_deadline,
 );
+
+const HOUR: Duration = Duration::from_secs(3600);
 
 struct Told(Record<&'static str>);
 
@@ -246,4 +249,27 @@ fn rule_05_a_panic_in_a_cancel_callback_or_drop_is_contained() {
     }
     assert_eq!(timer.metrics().panicked, 2);
     assert_conserved(&timer);
+}
+
+/// The thread uses each slot again exactly 65,536 schedules later. The entry of a cancelled timeout would be taken for
+/// that of the next one, if versions came round.
+#[test]
+fn rule_04_a_rhythm_of_65_536_schedules_leaves_few_entries() {
+    const KEPT: usize = 1000 * 62;
+    let (timer, clock) = manual();
+    let schedule = |number: usize| {
+        let delay = if number % 62 == 0 { TICK } else { HOUR };
+        timer.new_timeout(|| (), delay).unwrap()
+    };
+    let mut kept: VecDeque<_> = (0..KEPT).map(schedule).collect();
+    for number in 0..6 * (KEPT + 62) {
+        kept.pop_front().unwrap().cancel();
+        kept.push_back(schedule(number));
+        if number % (KEPT + 62) == 0 {
+            (0..65_536 - KEPT - 62)
+                .for_each(|_| _ = timer.new_timeout(|| (), HOUR).unwrap().cancel());
+            clock.advance(TICK);
+        }
+    }
+    assert!(timer.metrics().sweeps > 0);
 }

@@ -29,7 +29,7 @@
 //!
 //! | field of the tag | bits | means |
 //! |---|---|---|
-//! | sequence number | 41 | the order in which one thread scheduled; the low 16 bits are the version |
+//! | sequence number | 41 | the order in which one thread scheduled; the version is made of it |
 //! | `repeats` | 1 | the timeout is periodic, or has gone on before; constant during a run |
 //! | `gone_on` | 1 | the timeout has gone on after a run |
 //! | `once` | 1 | the task never goes on after a run |
@@ -52,10 +52,9 @@
 //! 4. A Filed slot has an entry with its version: in the wheel, or with the worker. The entry's tick is not after the
 //!    tick of the deadline, or it is the next tick that can still expire. The worker looks at the chunk of a New slot
 //!    by its deadline (see `pending`), or has looked in this pass and remembers the slot (see `worker/look`).
-//! 5. The version changes whenever the slot is reused, whenever its timeout goes on, and before a
-//!    reschedule leaves a dead entry: the sequence number is then another, or one greater. An old entry
-//!    matches by chance once in 65,536 times. This costs one more lookup and breaks nothing: the deadline
-//!    in the state decides.
+//! 5. The sequence number, and with it the version, changes whenever the slot is reused, whenever its timeout goes on, and
+//!    before a reschedule leaves a dead entry. An old entry matches by chance once in 65,536 times. This costs one more
+//!    lookup and breaks nothing: the deadline in the state decides.
 //! 6. Running and Denied belong to the runner. Others can only change Running to Denied, and they do not
 //!    if the timeout runs once: a cancel has no effect on its run.
 
@@ -171,10 +170,14 @@ fn next_version(tag: u64) -> u64 {
     tag.wrapping_add(1 << SEQUENCE_SHIFT)
 }
 
-/// The version in a tag, or in a sequence number.
+/// The version by a tag, or by a sequence number. The number is mixed, so that the versions come round in no rhythm in
+/// which a program may use its slots again.
 #[inline]
 pub(crate) fn version_of(tag: u64) -> Version {
-    (tag >> SEQUENCE_SHIFT) as Version
+    /// 2^64 divided by the golden ratio.
+    const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
+    let product = (tag >> SEQUENCE_SHIFT).wrapping_mul(MULTIPLIER);
+    ((product ^ product >> 32).wrapping_mul(MULTIPLIER) >> 48) as Version
 }
 
 /// The result of claiming the timeout of an entry that left the wheel. `C` is what the claim gives.
