@@ -276,6 +276,25 @@ fn rule_09_a_task_may_advance() {
     }
 }
 
+/// The worker rests meanwhile, and nothing else wakes it.
+#[test]
+fn rule_09_a_job_that_advances_to_the_next_timeout_wakes_the_worker() {
+    let pool = ThreadPool::with_size(1, 8).unwrap();
+    let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(pool));
+    let ((go, goes), (tell, told)) = (mpsc::channel(), mpsc::channel());
+    let own = clock.clone();
+    let job = move || {
+        goes.recv().unwrap();
+        std::thread::sleep(ms(20));
+        assert!(own.advance_to_next().is_some());
+    };
+    timer.new_timeout(job, TICK).unwrap();
+    timer.new_timeout(move || tell.send(()).unwrap(), 2 * TICK).unwrap();
+    clock.advance_in_one_jump(TICK);
+    go.send(()).unwrap();
+    told.recv_timeout(Duration::from_secs(60)).expect("the time has come");
+}
+
 #[test]
 fn rule_09_a_run_in_a_task_panics_instead_of_waiting_for_itself() {
     for builder in both() {

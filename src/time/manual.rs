@@ -211,7 +211,9 @@ impl ManualClock {
                 return None;
             }
             if next > now && self.move_on(now, next) {
-                self.run_all_due();
+                if !self.run_all_due() {
+                    catch_up(&self.timers());
+                }
                 return Some(self.at(next));
             }
         }
