@@ -48,8 +48,8 @@ pub trait Clock: Send + Sync + 'static {
     /// knows, so no timeout is early. It reads the clock again after a tick or 100 ms, whichever is shorter. Until the
     /// clock works again, timeouts are late, and a [`catch_up`](Follower::catch_up) may return before they have run.
     ///
-    /// The guard of a pause ([`Watch::pause`](crate::idle::Watch::pause)) reads the clock as it is dropped. If the clock
-    /// panics there, the connection stays paused.
+    /// The guard of a pause ([`Watch::pause`](crate::idle::Watch::pause)) reads the clock as it is dropped. A panic there
+    /// is caught, and the connection stays paused.
     ///
     /// A panic at the end of a run, on the worker or on an executor, is caught and counted too. A fixed
     /// rate keeps its schedule, as if the run had missed none. If the next run would count from the end of this one, as
@@ -60,9 +60,10 @@ pub trait Clock: Send + Sync + 'static {
     /// Called once by each timer that is built on this clock.
     ///
     /// A clock that stands still between jumps keeps the `Follower`, calls its
-    /// [`catch_up`](Follower::catch_up) after each jump, and returns [`Pace::OnCall`]. A clock at another pace
-    /// that may jump ahead, such as one that is set, does so too. Neither must call `catch_up` inside `attach`: the
-    /// timer does not run yet, so that call would never return.
+    /// [`catch_up`](Follower::catch_up) after each jump, and returns [`Pace::OnCall`]. A clock at the
+    /// pace of real time that may also jump ahead, such as one that is set, keeps it and calls `catch_up` too, but returns
+    /// [`Pace::RealTime`]. Neither must call `catch_up` inside `attach`: the timer does not run yet, so that call would
+    /// never return.
     fn attach(&self, follower: Follower) -> Pace {
         drop(follower);
         Pace::RealTime
