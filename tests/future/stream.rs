@@ -8,8 +8,8 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use wheelwork::ManualClock;
 use wheelwork::future::{DelayQueue, TimedStreamExt, TimeoutError};
+use wheelwork::{HashedWheelTimer, ManualClock};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -249,6 +249,17 @@ fn rule_10_a_repeated_limit_of_zero_waits_for_a_tick() {
     assert!(next(&alarm, &mut limited).is_pending());
     clock.advance_in_one_jump(SECOND);
     assert!(next(&alarm, &mut limited).is_ready());
+}
+
+/// The clock goes on between the polls.
+#[test]
+fn rule_10_a_repeated_limit_of_zero_is_pending_between_two_ticks() {
+    let timer = HashedWheelTimer::builder().tick_duration(3600 * SECOND).build().unwrap();
+    let alarm = Alarm::new();
+    let mut limited = pin!(Source::default().timeout_repeating_on(&timer, Duration::ZERO));
+    assert!(next(&alarm, &mut limited).is_ready());
+    std::thread::sleep(ms(1));
+    assert!(next(&alarm, &mut limited).is_pending());
 }
 
 #[test]

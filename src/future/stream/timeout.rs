@@ -75,8 +75,15 @@ impl<S: Stream> Stream for StreamTimeout<S> {
         }
         ready!(this.sleep.poll_ready(cx));
         if *this.repeats && !this.sleep.was_stopped() {
-            // A limit of zero would never be pending.
-            this.sleep.reset_after((*this.limit).max(Duration::from_nanos(1)));
+            if this.limit.is_zero() {
+                // After a delay of zero, the stream would never be pending.
+                let gate = this.sleep.gate();
+                let tick = gate.scale.tick_at(gate.time.now_or_later());
+                let next = gate.scale.start_of(tick + 1);
+                this.sleep.reset_to(next);
+            } else {
+                this.sleep.reset_after(*this.limit);
+            }
             return Poll::Ready(Some(Err(TimeoutError::Elapsed)));
         }
         *this.reported = true;
