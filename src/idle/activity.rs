@@ -16,7 +16,8 @@
 //! the touch happens before the check, by any synchronisation that the program has, the check's
 //! load sees this touch or a later one, because a load never goes back behind a store that happens before it
 //! (coherence). So there is no event. If neither happens before the other, they race, and either may win. These stores
-//! publish no other data.
+//! publish no other data. If two threads touch, a thread that was interrupted after it read the clock may store its
+//! earlier time over the later one. `Watch` says so, because a store that could not would cost twice the time.
 //!
 //! **A pause covers its silence.** `resume` stores the time, and then takes its pause back with
 //! release. A check loads `pauses` with acquire, and then loads the times. So if a check sees that
@@ -141,7 +142,9 @@ impl Activity {
         if self.pauses.load(Ordering::Relaxed) == 0 {
             return false;
         }
-        self.touch(now);
+        // Another thread may have recorded a later time.
+        self.progress(IdleKind::Reader, now);
+        self.progress(IdleKind::Writer, now);
         let less = |pauses: usize| pauses.checked_sub(1);
         // Release: pairs with the acquire in `reading`.
         self.pauses.fetch_update(Ordering::Release, Ordering::Relaxed, less).is_ok()

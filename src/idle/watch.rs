@@ -6,6 +6,8 @@ use super::event::Seat;
 use super::kind::IdleKind;
 use super::policy::IdlePolicy;
 use super::timestamp::IntoTimestamp;
+use crate::base::catch_panic;
+use crate::base::logging::warning;
 use std::fmt;
 use std::time::Duration;
 
@@ -21,7 +23,9 @@ use std::time::Duration;
 /// may win. Of several touches the last one counts, even if it was given an earlier time than the one
 /// before; the report may then be late by the difference.
 ///
-/// A reader and a writer can share it by reference or in an [`Arc`](std::sync::Arc).
+/// A reader and a writer can share it by reference or in an [`Arc`](std::sync::Arc). If two threads record reads, or
+/// both record writes, and one is interrupted between its reading of the clock and its store, a report may be early
+/// by the time of that interruption.
 ///
 /// # Examples
 ///
@@ -204,6 +208,13 @@ impl Watch {
         self.activity().resume(self.0.block.now())
     }
 
+    /// Ends a pause in a destructor, which may run while a panic unwinds. If the clock panics, the pause goes on.
+    pub(super) fn end_pause_on_drop(&self) {
+        if catch_panic::panics(|| _ = self.end_pause()) {
+            warning!("the clock panicked at the end of a pause; the connection stays paused");
+        }
+    }
+
     /// Changes the connection's policy. The silence so far counts: if a new duration has already
     /// passed, the connection is reported at the next tick. A report that has begun continues.
     /// O(1), under the lock of the connection's shard.
@@ -287,6 +298,6 @@ pub struct PauseGuard<'a>(&'a Watch);
 
 impl Drop for PauseGuard<'_> {
     fn drop(&mut self) {
-        self.0.end_pause();
+        self.0.end_pause_on_drop();
     }
 }

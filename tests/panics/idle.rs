@@ -4,10 +4,12 @@ use super::{BadClock, Bomb, assert_unhurt};
 use crate::common::{Mutex, Record, TICK, assert_conserved, manual, ms};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use wheelwork::HashedWheelTimer;
 use wheelwork::executor::Job;
+#[cfg(feature = "tokio")]
+use wheelwork::idle::IdleStreams;
 use wheelwork::idle::{Answer, IdleKind, IdlePolicy, IdleTimeouts};
 
 const EXECUTOR: &str = "panics-executor";
@@ -124,4 +126,28 @@ fn rule_01_a_clock_that_panics_loses_no_connection_that_is_taken() {
     let taker = std::thread::Builder::new().name(EXECUTOR.to_owned());
     assert!(taker.spawn(move || taking.take_idlest(2)).unwrap().join().is_err());
     assert_eq!((clock.panics(), idle.watched(), events.len()), (1, 2, 0));
+}
+
+/// The panic of a touch unwinds through guards and a stream, whose drops read the clock too. A second panic would end the
+/// process.
+#[test]
+#[cfg(feature = "tokio")]
+fn rule_05_a_pause_that_ends_as_the_clock_panics_goes_on() {
+    let (timer, clock, _jobs) = with_a_bad_clock_in_jobs();
+    let (idle, _) = a_recording_manager(&timer, Answer::StopWatching);
+    let watch = Arc::new(idle.watch(1, &IdlePolicy::new()).unwrap());
+    let streams = IdleStreams::new(&timer);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let socket = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (stream, pauser) = streams.wrap_with_pauser(socket, &IdlePolicy::new()).unwrap();
+    let unwound = watch.clone();
+    let user = std::thread::Builder::new().name(EXECUTOR.to_owned());
+    let user = user.spawn(move || {
+        let _dropped = (unwound.pause(), pauser.pause(), stream);
+        unwound.touch();
+    });
+    assert!(user.unwrap().join().is_err());
+    assert_eq!(clock.panics(), 4);
+    assert!(watch.end_pause(), "it is still paused");
+    assert!(!watch.end_pause());
 }

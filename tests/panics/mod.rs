@@ -20,6 +20,7 @@
 //! | clock: `now`, after a reset of a future | a caller | caught; its task is woken | `clocks.rs` |
 //! | clock: `now`, as a stream with a limit yields an item | a caller | caught; the next item has no limit | `clocks.rs` |
 //! | clock: `now` | a caller | the caller's, before anything is changed | `clocks.rs`, `idle.rs` |
+//! | clock: `now`, as a pause's guard or an idle stream is dropped | a caller | caught; the pause goes on | `idle.rs` |
 //! | clock: `now` | an idle check | caught, counted; the check comes again | `idle.rs` |
 //! | clock: `attach` | whoever builds | the caller's; no follower waits | `clocks.rs` |
 //! | clock: drop | whoever has it last | caught | `clocks.rs` |

@@ -24,7 +24,7 @@ fn a_check_never_counts_a_pause_as_silence() {
     });
 }
 
-/// Two threads that share a handle pause and resume it. At the end it is not paused.
+/// Two threads that share a handle pause and resume it. At the end it is not paused, and the later resume counts.
 #[test]
 fn pauses_from_two_threads_add_up() {
     crate::base::sync::check(|| {
@@ -39,6 +39,8 @@ fn pauses_from_two_threads_add_up() {
             })
         });
         others.into_iter().for_each(|other| other.join().unwrap());
-        assert!(!activity.reading(NEVER).paused && !activity.resume(9));
+        let Reading { paused, read, wrote, .. } = activity.reading(NEVER);
+        assert_eq!((paused, read, wrote), (false, 3, 3));
+        assert!(!activity.resume(9));
     });
 }

@@ -1,6 +1,7 @@
 //! `Pauser`: pauses a stream's watch from anywhere, for as long as a guard lives.
 
 use super::signal::Signal;
+use crate::base::catch_panic;
 use crate::base::sync::Arc;
 use crate::idle::policy::IdlePolicy;
 use crate::idle::watch::Watch;
@@ -74,7 +75,7 @@ pub struct OwnedPauseGuard(Pauser);
 
 impl Drop for OwnedPauseGuard {
     fn drop(&mut self) {
-        self.0.0.end_pause();
+        self.0.0.end_pause_on_drop();
         self.0.1.wake_if_old();
     }
 }
@@ -102,6 +103,7 @@ impl Deref for StreamWatch {
 
 impl Drop for SharedWatch {
     fn drop(&mut self) {
-        self.0.set_policy(&IdlePolicy::new());
+        // If the clock panics, the reports go on. Nobody hears them.
+        catch_panic::panics(|| self.0.set_policy(&IdlePolicy::new()));
     }
 }
