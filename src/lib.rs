@@ -124,7 +124,7 @@
 //!    - To free memory, the worker wakes up at most once per second.
 //! 7. **After a stall, due timeouts run in tick order**, and those that one thread scheduled for one tick run in the
 //!    order in which it scheduled them.
-//!    - A timeout that is overdue when it is scheduled, or rescheduled, counts as due in the next tick.
+//!    - A timeout that is overdue when it is scheduled, or moved to a sooner time, counts as due in the next tick.
 //!    - The cost is proportional to the due timeouts plus the wheel's size.
 //!    - If the missed runs of a periodic timeout take longer than a tick, the other due timeouts run in between.
 //! 8. **A far timeout never delays a near one** in the same bucket.
@@ -150,9 +150,10 @@
 //! - Two timeouts of different threads that are due in the same tick run in no particular order.
 //! - A timer has no list of what is pending, and no groups. Keep the handles, for example a
 //!   [`CancelOnDrop`] for each timeout of a user: the drop of all cancels all.
-//! - After a `fork`, the child's copy of a timer does nothing. So build timers after a program has become a daemon. One
-//!   exception: if a task on the worker forks, a child that returns from the task goes on as a worker. So fork in a
-//!   task, and leave the child by `exec` or `_exit`.
+//! - After a `fork`, the child's copy of a timer does nothing. So build timers after a program has become a daemon. If
+//!   another thread was in a call of the timer as the parent forked, or the worker in a pass, the child's copy of a lock
+//!   may stay locked. So leave the child by `exec` or `_exit`, without dropping a timer. One exception: if a task on the
+//!   worker forks, a child that returns from the task goes on as a worker.
 //! - Unsafe code is denied, except in nine files and one function, which loom models, the sanitizers and valgrind check.
 //!
 //! # In async code

@@ -44,7 +44,8 @@
 //! sees the summary and the word cleared. So the bit that the producer sets in the word, and that in the summary, which
 //! it sets or finds set, are later ones, and the worker has still to clear them. It clears the summary first. So if the
 //! word was cleared before the producer has set the bit there, the producer sees the summary cleared too, and sets it
-//! again.
+//! again. The word may have been 0: a producer that sets its bit in the summary late sets it for a word that the worker
+//! has cleared. So the worker swaps each word of the summary.
 //!
 //! A new chunk can have the number of one that was dropped, and whose bit is still set. The worker takes nothing if it
 //! finds no chunk under a number. So the producer sets the bit in the word even if it is set: either the worker clears
@@ -87,11 +88,8 @@ impl Default for Group {
     }
 }
 
-/// Clears all bits. Calls `each` with those that were set.
+/// Clears all bits. Calls `each` with those that were set. A swap even of 0: with that, the next push synchronizes.
 fn clear(word: &AtomicU64, mut each: impl FnMut(usize)) {
-    if word.load(Ordering::Relaxed) == 0 {
-        return;
-    }
     let mut bits = word.swap(0, Ordering::AcqRel);
     while bits != 0 {
         each(bits.trailing_zeros() as usize);
@@ -123,6 +121,9 @@ impl Pending {
     /// Takes out the entries that the queue has now.
     pub(crate) fn take_all(&self, mut each: impl FnMut(usize)) {
         for (number, group) in self.0.iter() {
+            if group.summary.load(Ordering::Relaxed) == 0 {
+                continue;
+            }
             clear(&group.summary, |word| {
                 let first = (number * WORDS + word) * BITS;
                 clear(&group.words[word], |bit| each(first + bit));

@@ -56,3 +56,25 @@ fn rule_02_what_is_wanted_is_taken() {
         assert_eq!(take_in(), 80);
     });
 }
+
+/// The summary has the bit of a word that the worker has cleared: a producer was interrupted before it set that bit.
+#[test]
+fn rule_02_what_is_wanted_is_taken_from_a_word_that_was_cleared() {
+    check(|| {
+        let shared = Arc::new((Promise::new(), Pending::new()));
+        shared.1.0.make(0).summary.store(1, Ordering::Relaxed);
+        let other = shared.clone();
+        let producer = spawn(move || {
+            other.0.want(80);
+            other.1.push(0);
+        });
+        let mut wanted = NEVER;
+        let mut take_in = || {
+            shared.1.take_all(|_| wanted = wanted.min(shared.0.take_wanted()));
+            wanted
+        };
+        take_in();
+        producer.join().unwrap();
+        assert_eq!(take_in(), 80);
+    });
+}

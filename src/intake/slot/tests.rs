@@ -34,7 +34,7 @@ fn a_slot_with_a_task_of_24_bytes_is_40_bytes() {
 fn rule_04_versions_come_round_at_no_distance() {
     let rhythms = (1..4096)
         .chain((1..4096).map(|times| times << 16))
-        .chain((1..4096).map(|times| times * 62 << 10));
+        .chain((1..4096).map(|times| (times * 62) << 10));
     for distance in rhythms {
         let version = |sequence: u64| version_of(sequence << SEQUENCE_SHIFT);
         let is_equal = |&number: &u64| version(number * 61) == version(number * 61 + distance);
