@@ -90,13 +90,18 @@ impl Frames {
 
     fn is_open(&self) -> bool {
         let in_frame = self.left > 0 && self.head[3] != DATA;
-        self.in_block || self.filled > 0 || in_frame
+        self.in_block || self.in_head() || in_frame
+    }
+
+    /// Whether the head of a frame is open that is not, or may not be, of DATA: its fourth byte tells the kind.
+    fn in_head(&self) -> bool {
+        self.filled > 0 && (self.filled <= 3 || self.head[3] != DATA)
     }
 
     /// Whether the header block of a new stream is open, or a frame that may be the first of one.
     pub(super) fn in_request(&self) -> bool {
         let in_frame = self.left > 0 && matches!(self.head[3], HEADERS | CONTINUATION);
-        self.of_request && (self.in_block || in_frame) || self.filled > 0 && !self.is_doubted
+        self.of_request && (self.in_block || in_frame) || self.in_head() && !self.is_doubted
     }
 
     fn begin_payload(&mut self) {
@@ -172,6 +177,11 @@ mod tests {
     fn data_is_never_open_and_a_frame_after_another_has_just_begun() {
         let mut frames = Frames::default();
         let data = frame(DATA, 0, 1, 200);
+        let mut cut = frames;
+        assert_eq!(cut.read(&data[..3]), Open::Begun, "it may be a frame of any kind");
+        assert_eq!(cut.read(&data[3..4]), Open::None);
+        assert!(!cut.in_request());
+        assert_eq!(cut.read(&data[4..8]), Open::None);
         assert_eq!(frames.read(&data[..HEAD]), Open::None);
         assert_eq!(frames.data, 0);
         assert_eq!(frames.read(&data[HEAD..100]), Open::None);

@@ -60,7 +60,10 @@ impl Flags {
     pub(super) const SLEPT: u16 = 1 << 15;
 
     /// What the task of the connection must attend to.
-    pub(crate) const NEWS: u16 = Self::DUE | Self::LOST | Self::SHUTDOWN | Self::ROOM;
+    pub(crate) const NEWS: u16 = Self::TUNNEL_NEWS | Self::SHUTDOWN | Self::ROOM;
+
+    /// What ends a tunnel, or may.
+    pub(crate) const TUNNEL_NEWS: u16 = Self::DUE | Self::LOST;
 }
 
 /// What the connection speaks.

@@ -144,7 +144,7 @@ impl<S: Socket> Limited<S> {
         }
         if conn.has(Flags::TUNNEL) {
             conn.register_half(half, cx.waker(), || self.stream.untaken());
-            let has_turn = conn.has(Flags::DUE | Flags::LOST) && !conn.has(Flags::ABORT);
+            let has_turn = conn.has(Flags::TUNNEL_NEWS) && !conn.has(Flags::ABORT);
             if has_turn && self.as_mut().project().turn.poll_for(&conn, cx).is_ready() {
                 conn.attend_tunnel();
             }
@@ -297,18 +297,19 @@ impl Conn {
         }
     }
 
-    /// Looks whether the tunnel has ended.
-    fn attend_tunnel(&self) {
-        let news = self.take(Flags::DUE | Flags::LOST);
+    /// Ends the tunnel if it is over. Returns whether it is.
+    pub(crate) fn attend_tunnel(&self) -> bool {
+        let news = self.take(Flags::TUNNEL_NEWS);
         let since = self.idle_since.load(Ordering::Relaxed);
         let limit = if news & Flags::LOST != 0 {
             Limit::Timer
         } else if news & Flags::DUE != 0 && self.now() >= after(since, self.limits().tunnel) {
             Limit::Tunnel
         } else {
-            return;
+            return false;
         };
         self.cut_off(limit);
+        true
     }
 }
 
@@ -357,6 +358,9 @@ impl<S: Socket> AsyncRead for Limited<S> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.member.conn.has(Flags::ABORT) {
+            return self.waits(Half::Reader, cx); // what comes now is too late, even if a read never waits
+        }
         let before = buffer.filled().len();
         let mut this = self.as_mut().project();
         let conn = &this.member.conn;

@@ -102,6 +102,10 @@ impl<H: Handshake, S: App> Drive<H, S> {
                 }
                 ProtocolNow::Http1 { http } => {
                     let _ = ready!(http.poll(cx));
+                    if !this.conn.has(Flags::TUNNEL) {
+                        // Whatever the service has answered, it may have the socket now.
+                        this.conn.become_tunnel();
+                    }
                     return Poll::Ready(());
                 }
                 ProtocolNow::Http2 { http } => {
@@ -209,11 +213,15 @@ impl<H: Handshake, S: App> Future for Drive<H, S> {
             // Limits find the task by its waker. It is the same one for the life of a task of tokio.
             self.conn.register(cx.waker());
         }
-        if self.conn.has(Flags::NEWS | Flags::ABORT) && !self.conn.has(Flags::TUNNEL) {
+        // A tunnel has this task until hyper gives the socket away, which may wait for the body of the request.
+        let is_tunnel = self.conn.has(Flags::TUNNEL);
+        let news = if is_tunnel { Flags::TUNNEL_NEWS } else { Flags::NEWS };
+        if self.conn.has(news | Flags::ABORT) {
             let is_aborted = self.conn.has(Flags::ABORT);
             let this = self.as_mut().project();
             let is_over = is_aborted
-                || this.turn.poll_for(this.conn, cx).is_ready() && self.as_mut().attend();
+                || this.turn.poll_for(this.conn, cx).is_ready()
+                    && if is_tunnel { this.conn.attend_tunnel() } else { self.as_mut().attend() };
             if is_over {
                 self.as_mut().take_leave(cx);
                 self.project().protocol.set(Protocol::Ended);

@@ -186,7 +186,7 @@ impl<L, S, F> Serve<L, S, F> {
     /// requests have the time of [`Limits::shutdown`]. Requests that are left then are cut, and reported. The server
     /// does not wait for the tasks of cut connections: their handlers may go on for a few milliseconds, or longer if
     /// they block. If [`Report::cut`] is not empty, wait until [`Server::connections`] is 0 before you close what
-    /// handlers use.
+    /// handlers use. This counts no handler of HTTP/2 that blocks its thread after its client has gone.
     pub fn with_graceful_shutdown<G>(self, signal: G) -> Serve<L, S, G>
     where
         G: Future<Output = ()> + Send + 'static,

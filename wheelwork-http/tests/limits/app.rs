@@ -142,16 +142,23 @@ pub(crate) fn full(body: impl Into<Bytes>) -> Answer {
 }
 
 /// Switches to the protocol of the query, or to one that echoes.
-fn upgrade(request: Request<RequestBody>) -> Answer {
+fn upgrade(mut request: Request<RequestBody>) -> Answer {
     let kind = request.uri().query().unwrap_or_default().to_owned();
+    let mut answer = full("");
+    *answer.status_mut() = match kind == "refused" {
+        true => StatusCode::FORBIDDEN,
+        false => StatusCode::SWITCHING_PROTOCOLS,
+    };
     tokio::spawn(async move {
+        let upgraded = match kind == "kept" {
+            true => hyper::upgrade::on(&mut request).await, // nobody reads its body
+            false => hyper::upgrade::on(request).await,
+        };
         // Over HTTP/2 there is none.
-        if let Ok(upgraded) = hyper::upgrade::on(request).await {
+        if let Ok(upgraded) = upgraded {
             through(&kind, TokioIo::new(upgraded)).await;
         }
     });
-    let mut answer = full("");
-    *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     answer.headers_mut().insert("upgrade", "echo".parse().unwrap());
     answer.headers_mut().insert("connection", "upgrade".parse().unwrap());
     answer
@@ -165,6 +172,7 @@ async fn through(kind: &str, io: TokioIo<Upgraded>) {
         "after" => write_after(io, 1).await,
         "forever" => write_after(io, usize::MAX).await,
         "late" => write_late(io).await,
+        "late-reads" => read_late(io).await,
         _ => echo(io).await,
     }
 }
@@ -202,6 +210,13 @@ async fn write_after(mut io: TokioIo<Upgraded>, times: usize) {
 /// Writes a byte whenever `READS` says so.
 async fn write_late(mut io: TokioIo<Upgraded>) {
     while io.write_all(b".").await.is_ok() {
+        READS.with(Arc::clone).notified().await;
+    }
+}
+
+/// Reads a byte whenever `READS` says so.
+async fn read_late(mut io: TokioIo<Upgraded>) {
+    while io.read_exact(&mut [0]).await.is_ok() {
         READS.with(Arc::clone).notified().await;
     }
 }

@@ -74,6 +74,69 @@ fn a_tunnel_that_never_waits_ends_with_the_shutdown() {
     });
 }
 
+/// The service only reads, and no read waits.
+#[test]
+fn a_tunnel_whose_client_always_sends_ends_with_the_shutdown() {
+    world(limits(), async |world| {
+        let mut client = world.connect().await;
+        client.send(UPGRADE.replace("/upgrade", "/upgrade?late-reads")).await;
+        client.send("..........").await;
+        world.server.shutdown();
+        world.pass(31 * SECOND).await;
+        assert_eq!(world.cuts(), [(Limit::Shutdown, Effect::Close)]);
+        READS.with(|reads| reads.notify_waiters());
+        settle().await;
+        assert_eq!(world.server.connections(), 0);
+    });
+}
+
+/// A request whose service keeps it, with its body, beside the upgrade. hyper has a byte of the body, and reads no more.
+const HALF_UPGRADE: &str = "GET /upgrade?kept HTTP/1.1\r\nhost: server\r\nupgrade: echo\r\nconnection: upgrade\r\n\
+                            content-length: 5\r\n\r\nx";
+
+#[test]
+fn an_upgrade_that_waits_for_the_body_of_its_request_is_closed_as_a_tunnel() {
+    world(limits(), async |world| {
+        let mut client = world.connect().await;
+        client.send(HALF_UPGRADE).await;
+        assert!(client.text().starts_with("HTTP/1.1 101 "));
+        world.pass(50 * SECOND - TICK).await;
+        assert_eq!(world.cuts(), []);
+        world.pass(TICK).await;
+        assert_eq!(world.cuts(), [(Limit::Tunnel, Effect::Close)]);
+        assert!(client.is_closed().await);
+        assert_eq!((world.server.connections(), world.timer.pending_timeouts()), (0, 0));
+    });
+}
+
+#[test]
+fn an_upgrade_that_waits_for_the_body_of_its_request_ends_with_the_shutdown() {
+    world(limits(), async |world| {
+        let mut client = world.connect().await;
+        client.send(HALF_UPGRADE).await;
+        world.server.shutdown();
+        world.pass(31 * SECOND).await;
+        assert_eq!(world.cuts(), [(Limit::Shutdown, Effect::Close)]);
+        assert_eq!(world.server.connections(), 0);
+    });
+}
+
+/// hyper gives the socket to a service that waits for it, whatever the service has answered.
+#[test]
+fn a_socket_that_is_given_away_after_a_refusal_has_the_limit_of_a_tunnel() {
+    world(limits(), async |world| {
+        let mut client = world.connect().await;
+        client.send(UPGRADE.replace("/upgrade", "/upgrade?refused")).await;
+        assert!(client.text().starts_with("HTTP/1.1 403 "));
+        world.pass(40 * SECOND).await;
+        assert_eq!(world.cuts(), [(Limit::Idle, Effect::SoftClose)]);
+        world.pass(50 * SECOND).await;
+        assert_eq!(world.cuts(), [(Limit::Tunnel, Effect::Close)]);
+        assert!(client.is_closed().await);
+        assert_eq!((world.server.connections(), world.timer.pending_timeouts()), (0, 0));
+    });
+}
+
 /// A client with a tunnel in stream 1, whose other end echoes.
 async fn connect_tunnel(world: &World) -> Client {
     let mut client = world.connect_http2().await;
