@@ -318,7 +318,8 @@ impl<S: Store> Node<S> {
             let (claim, due, bytes) = (job.claim, job.due, job.payload.len());
             let Some(&kind) = self.kind_numbers.get(&job.kind) else { continue };
             self.counts.count_of(&job.kind, |counts| counts.claimed += 1);
-            if held.dropped.contains_key(&claim) {
+            // A failover may have lost the claim of a job that is here.
+            if held.dropped.contains_key(&claim) || held.jobs.contains_key(&claim) {
                 continue;
             }
             let (state, job) = (State::Waiting(None), Some(job));

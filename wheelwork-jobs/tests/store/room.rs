@@ -1,13 +1,13 @@
 //! Jobs for which a node has no place just now. No beat comes that would find them.
 
-use crate::common::{Shared, until};
+use crate::common::{Shared, connect, postgres, until};
 use crate::on_every_store;
 use crate::tests::flaky::Hindered;
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
-use wheelwork_jobs::{Job, Jobs, Kind, NewJob};
+use wheelwork_jobs::{Job, Jobs, Kind, NewJob, Postgres};
 
 on_every_store! {
     a_due_job_takes_the_place_that_an_insertion_has_not_used
@@ -121,4 +121,27 @@ async fn an_urgent_job_is_claimed_when_a_quarter_has_ended<S: Shared>(store: S) 
     assert_eq!(node.metrics().done, 1);
     gate.add_permits(3);
     until("all are done", || node.metrics().done == 4).await;
+}
+
+/// A failover has lost the claim, and the node claims the job once more.
+#[tokio::test]
+async fn a_claim_that_was_lost_and_comes_again_takes_one_place() {
+    let Some(server) = postgres::server() else { return };
+    let url = server.database();
+    let stays = |_: Job<u32, _>| pending::<Result<(), String>>();
+    let builder = Jobs::builder(Postgres::new(&url).unwrap()).liveness(Duration::from_secs(3));
+    let node = builder.window(HOUR).handle("n", stays).open().await.unwrap();
+    node.schedule(job("n").due(HOUR / 2)).await.unwrap();
+    until("the node has it", || node.metrics().held == 1).await;
+    let user = connect(&url).await;
+    let lose = "UPDATE wheelwork_jobs SET owner = NULL, epoch = epoch - 1";
+    user.batch_execute(lose).await.unwrap();
+    let free = "SELECT count(*) FROM wheelwork_jobs WHERE owner IS NULL";
+    while user.query_one(free, &[]).await.unwrap().get::<_, i64>(0) > 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    node.schedule(job("n").due(HOUR / 2)).await.unwrap(); // the answer to the claim has come by then
+    until("the node has the second", || node.metrics().held >= 2).await;
+    assert_eq!(node.metrics().held, 2);
+    node.stop(Duration::from_secs(60)).await.unwrap();
 }
