@@ -381,10 +381,10 @@ impl<S: Store> Handler<S> {
                 let span = RunSpan::current();
                 match tokio::task::spawn_blocking(move || span.in_scope(run)).await {
                     Ok(result) => result,
-                    Err(error) => Err(match error.try_into_panic() {
-                        Ok(panic) => panicked(&*panic),
-                        Err(error) => error.to_string(),
-                    }),
+                    Err(error) => match error.try_into_panic() {
+                        Ok(panic) => Err(panicked(&*panic)),
+                        Err(_) => Ok(false), // the runtime has ended before
+                    },
                 }
             })
         };

@@ -20,6 +20,9 @@ use tokio_util::sync::CancellationToken;
 /// The most characters that are stored of an error's text.
 const LONGEST_ERROR: usize = 2_000;
 
+/// The delay before the next attempt of a periodic job whose rule this node cannot read, once the attempts are used up.
+const UNREAD: Duration = Duration::from_secs(60 * 60);
+
 const NOT_COMMITTED: &str = "the handler returned Ok after complete_in, but no transaction with that was committed: \
      expected a commit before the return";
 
@@ -179,7 +182,7 @@ enum Ran {
     Yes,
     /// It was too late.
     No,
-    /// Its claim holds no more, or nobody knows, or the node stops.
+    /// Its claim holds no more, or nobody knows, or the node stops, or the handlers' runtime has ended.
     Dropped,
     /// The members of its group have not ended.
     Waits(Members),
@@ -188,7 +191,10 @@ enum Ran {
 impl<S: Store> Drop for Run<'_, S> {
     fn drop(&mut self) {
         let Self { node, kind, claim, .. } = *self;
-        let dropped = || Err("the runtime dropped the handler".to_owned());
+        let dropped = || match std::thread::panicking() {
+            true => Err("the handler panicked as it was dropped".to_owned()),
+            false => Ok(Ran::Dropped), // the runtime has ended, and so will the node
+        };
         let result = self.result.take().unwrap_or_else(dropped);
         let (outcome, attempt) = self.span.clone().in_scope(|| match result {
             Ok(ran) => self.end_well(ran),
@@ -261,6 +267,9 @@ impl<S: Store> Run<'_, S> {
         // PostgreSQL cannot store NUL, and nobody reads more.
         let error: String = error.chars().filter(|&c| c != '\0').take(LONGEST_ERROR).collect();
         let retry = self.node.handlers[self.kind].kind.retry.next(self.attempt);
+        // Another node may be able to read when the job recurs.
+        let is_unread = self.claim.id.is_periodic() && self.repetition.is_none();
+        let retry = retry.or(is_unread.then_some(UNREAD));
         let next = self.repetition.as_ref().and_then(|repetition| repetition.next_before(retry));
         match (next, retry) {
             (Some(due), _) => Outcome::Repeat { due, error: Some(error), ran: true },

@@ -38,7 +38,8 @@ const SHIFTS: u32 = 12;
 /// **Failures** are retried as their [`Kind`](crate::Kind) sets. If the next occurrence comes before the retry, or
 /// the attempts are used up, this occurrence is given up: its error stays in the store until the next success.
 /// A periodic job is never dead, unless it ends its process ([`Kind::max_claims`](crate::Kind::max_claims), which the
-/// embedded store does not count).
+/// embedded store does not count). A node that does not know its zone, or has no feature `cron`, cannot run it, and
+/// leaves it for an hour once the attempts are used up.
 ///
 /// ```
 /// # use std::time::{Duration, SystemTime};

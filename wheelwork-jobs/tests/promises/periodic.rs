@@ -294,6 +294,32 @@ async fn an_unchanged_job_in_postgres_is_not_locked() {
     assert_eq!(watcher.query_one(locked, &[]).await.unwrap().get::<_, String>(0), "0");
 }
 
+/// Another node may know the zone.
+#[tokio::test]
+async fn a_rule_that_a_node_cannot_read_does_not_end_the_job() {
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    let store = Postgres::new(&url).unwrap();
+    Jobs::open(store.clone()).await.unwrap().repeat(&far()).await.unwrap();
+    let user = connect(&url).await;
+    let change = |from, to| {
+        format!(
+            "UPDATE wheelwork_jobs SET payload = replace(payload, '{from}', '{to}'), due = now() - interval '1 s'"
+        )
+    };
+    user.batch_execute(&change("UTC", "Nowhere")).await.unwrap();
+    let handle = |_: Job<u32, _>| async { Ok::<_, String>(()) };
+    let kind = Kind::new("n").retry(Retry::never());
+    let builder = Jobs::builder(store).liveness(ms(3_000)).handle(kind, handle);
+    let jobs = builder.open().await.unwrap();
+    until("it was tried", || jobs.metrics().retried + jobs.metrics().buried == 1).await;
+    let stored = &all(&jobs).await[0];
+    assert_eq!((stored.state, stored.attempts), (State::Waiting, 1));
+    assert!(stored.error.as_deref().is_some_and(|error| error.contains("Nowhere")));
+    user.batch_execute(&change("Nowhere", "UTC")).await.unwrap();
+    until("it has run", || jobs.metrics().done == 1).await;
+}
+
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 /// Runs in which the handler fails after its commit: no occurrence is done twice, none is lost.

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 use tokio_postgres::{Config, NoTls};
 use wheelwork_jobs::{
-    Condition, Job, Jobs, NewJob, OpenError, Postgres, ScheduleError, StopError, Store,
+    Condition, Job, Jobs, Kind, NewJob, OpenError, Postgres, Retry, ScheduleError, State,
+    StopError, Store,
 };
 
 on_every_store! { a_node_that_panics_at_its_end_gives_its_jobs_back }
@@ -74,6 +75,26 @@ fn a_node_outlives_the_runtime_of_its_handlers_and_says_so() {
     drop(of_handlers);
     let died = runtime().block_on(jobs.ended()).unwrap_err();
     assert!(died.to_string().contains("ended"), "{died}");
+}
+
+/// The attempt has not failed: it has ended with its node.
+#[test]
+fn the_end_of_the_handlers_runtime_is_no_failure() {
+    let runtime = || tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let (store, _folder) = common::redb();
+    let (of_handlers, other) = (runtime(), runtime());
+    let stays = |_: Job<u32, _>| pending::<Result<(), String>>();
+    let kind = Kind::new("n").retry(Retry::never());
+    let opening = Jobs::builder(store.clone()).handle(kind, stays).open();
+    let jobs = of_handlers.block_on(opening).unwrap();
+    let id = other.block_on(jobs.schedule(job())).unwrap();
+    other.block_on(until("it runs", || jobs.metrics().running == 1));
+    drop(of_handlers);
+    other.block_on(jobs.ended()).unwrap_err();
+    drop(jobs);
+    let jobs = other.block_on(Jobs::open(store)).unwrap();
+    let stored = other.block_on(jobs.get(id)).unwrap().expect("it has not ended");
+    assert!(stored.state != State::Dead && stored.attempts == 0, "{stored:?}");
 }
 
 /// Its run has begun before. By now, others may have the job.
