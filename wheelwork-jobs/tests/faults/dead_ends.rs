@@ -2,7 +2,7 @@
 //! them, or to a pool that mixes them up. A node leaves them.
 
 use crate::common::{connect, postgres, until};
-use crate::faults::proxy::Proxy;
+use crate::faults::proxy::{Line, Proxy};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
@@ -145,6 +145,21 @@ async fn of_several_servers_the_one_that_takes_writes_is_found() {
     use_all(&jobs).await;
     primary.stop();
     standby.promote();
+    use_all(&jobs).await;
+}
+
+/// The first one accepts connections, and no more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_several_servers_one_that_hangs_hides_no_other() {
+    let Some(server) = postgres::server() else { return };
+    let url = server.database();
+    let proxy = Proxy::start(server.port()).await;
+    let mut both = by_proxy(&proxy, &url);
+    both.host("127.0.0.1").port(server.port());
+    let store = Postgres::with(both, NoTls, ms(5_000));
+    let jobs = Jobs::builder(store).liveness(ms(15_000)).handle("n", fine).open().await.unwrap();
+    use_all(&jobs).await;
+    proxy.set(Line::Hangs);
     use_all(&jobs).await;
 }
 

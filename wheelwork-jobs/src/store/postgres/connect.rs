@@ -35,7 +35,7 @@ use std::sync::{Arc, Mutex as Lock};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Mutex, MutexGuard};
-use tokio_postgres::config::TargetSessionAttrs;
+use tokio_postgres::config::{Host, LoadBalanceHosts, TargetSessionAttrs};
 use tokio_postgres::error::{Severity, SqlState};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::ToSql;
@@ -85,7 +85,8 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    pub(super) fn new<T>(mut config: Config, tls: T) -> Self
+    /// Of several servers, each has a share of `limit` to serve a connection.
+    pub(super) fn new<T>(mut config: Config, tls: T, limit: Duration) -> Self
     where
         T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
         T::Stream: Send + 'static,
@@ -99,10 +100,24 @@ impl Connector {
         }
         let place = place_of(&config).into();
         let cancel_tls = tls.clone();
+        let servers: Arc<[Config]> = servers(&config).into();
         let connect = move |ears: Option<Arc<Ears>>| -> Connecting {
-            let (config, tls) = (config.clone(), tls.clone());
+            let (mut servers, tls) = (servers.to_vec(), tls.clone());
+            if config.get_load_balance_hosts() == LoadBalanceHosts::Random {
+                fastrand::shuffle(&mut servers);
+            }
+            let share = limit / servers.len() as u32;
             Box::pin(async move {
-                let (client, connection) = config.connect(tls).await?;
+                // The last one has the rest of the time.
+                let last = servers.pop().unwrap_or_default();
+                for server in servers {
+                    // One that accepts a connection may hang all the same.
+                    let connected = host::timeout(share, server.connect(tls.clone())).await;
+                    if let Some(Ok((client, connection))) = connected {
+                        return Ok(Session::new(client, connection, ears));
+                    }
+                }
+                let (client, connection) = last.connect(tls).await?;
                 Ok(Session::new(client, connection, ears))
             })
         };
@@ -137,6 +152,55 @@ impl Connector {
             self.failovers.fetch_max(failovers + 1, Ordering::Relaxed);
         }
     }
+}
+
+/// A configuration for each server. `tokio_postgres` would wait for one of them for ever, and cannot be told to go on.
+fn servers(config: &Config) -> Vec<Config> {
+    let (hosts, addresses, ports) =
+        (config.get_hosts(), config.get_hostaddrs(), config.get_ports());
+    let count = hosts.len().max(addresses.len());
+    let fits = |length: usize| length == 0 || length == count;
+    if count < 2
+        || !(fits(hosts.len()) && fits(addresses.len()) && (ports.len() == 1 || fits(ports.len())))
+    {
+        return vec![config.clone()]; // an error says what does not fit
+    }
+    let server = |number| {
+        let mut server = without_servers(config);
+        match hosts.get(number) {
+            Some(Host::Tcp(name)) => _ = server.host(name),
+            #[cfg(unix)]
+            Some(Host::Unix(path)) => _ = server.host_path(path),
+            None => {}
+        }
+        addresses.get(number).map(|&address| server.hostaddr(address));
+        let port = ports.get(number).or(ports.first().filter(|_| ports.len() == 1));
+        port.map(|&port| server.port(port));
+        server
+    };
+    (0..count).map(server).collect()
+}
+
+/// All of a configuration but where the servers are.
+fn without_servers(config: &Config) -> Config {
+    let mut copy = Config::new();
+    config.get_user().map(|user| copy.user(user));
+    config.get_password().map(|password| copy.password(password));
+    config.get_dbname().map(|name| copy.dbname(name));
+    config.get_options().map(|options| copy.options(options));
+    config.get_application_name().map(|name| copy.application_name(name));
+    config.get_connect_timeout().map(|&limit| copy.connect_timeout(limit));
+    config.get_tcp_user_timeout().map(|&limit| copy.tcp_user_timeout(limit));
+    config.get_keepalives_interval().map(|interval| copy.keepalives_interval(interval));
+    config.get_keepalives_retries().map(|retries| copy.keepalives_retries(retries));
+    copy.ssl_mode(config.get_ssl_mode())
+        .ssl_negotiation(config.get_ssl_negotiation())
+        .keepalives(config.get_keepalives())
+        .keepalives_idle(config.get_keepalives_idle())
+        .target_session_attrs(config.get_target_session_attrs())
+        .channel_binding(config.get_channel_binding())
+        .load_balance_hosts(config.get_load_balance_hosts());
+    copy
 }
 
 /// Keeps connections alive, unless the user has said how.
@@ -618,3 +682,26 @@ pub(super) fn halve<'a, T>(
 #[derive(Debug, thiserror::Error)]
 #[error("{0}{cause}", cause = .0.source().map_or(String::new(), |cause| format!(": {cause}")))]
 pub(super) struct Described(#[source] pub(super) tokio_postgres::Error);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_server_has_all_that_the_configuration_says() {
+        let url = "postgres://u:p@a:1,b:2/d?options=-cx%3Dy&application_name=n&sslmode=require&sslnegotiation=direct\
+            &connect_timeout=3&tcp_user_timeout=4&keepalives=1&keepalives_idle=5&keepalives_interval=6\
+            &keepalives_retries=7&target_session_attrs=any&channel_binding=require&load_balance_hosts=random";
+        let config: Config = url.parse().unwrap();
+        let mut all = without_servers(&config);
+        all.host("a").host("b").port(1).port(2);
+        assert_eq!(all, config);
+        let [first, second] = &servers(&config)[..] else { panic!("two servers") };
+        assert_eq!((first.get_hosts(), first.get_ports()), (&config.get_hosts()[..1], &[1][..]));
+        assert_eq!((second.get_hosts(), second.get_ports()), (&config.get_hosts()[1..], &[2][..]));
+        let one_port: Config = "host=a,b port=3 user=u".parse().unwrap();
+        assert!(servers(&one_port).iter().all(|server| server.get_ports() == [3]));
+        let unfit: Config = "host=a,b port=1,2,3 user=u".parse().unwrap_or_default();
+        assert_eq!(servers(&unfit), [unfit]);
+    }
+}

@@ -207,9 +207,9 @@ impl Postgres {
             config.application_name("wheelwork-jobs");
         }
         if config.get_connect_timeout().is_none() {
-            config.connect_timeout(limit / 4); // of several servers, the others have their turns
+            config.connect_timeout(limit / 4);
         }
-        Self::over(&Connector::new(config, tls), limit)
+        Self::over(&Connector::new(config, tls, limit), limit)
     }
 
     /// A store over connections that somebody else makes.
