@@ -22,7 +22,7 @@ impl Target {
     pub(super) fn of_url(url: &str) -> Result<Self, Fault> {
         let (url, roots) = without_certificates(url);
         let config = url.parse().map_err(|error| Described(error).to_string())?;
-        Ok(Self { config, roots })
+        Ok(Self { config, roots: roots.filter(|roots| is_no_system(roots)) })
     }
 
     /// The same, with the variables of an environment for what the URL does not say.
@@ -30,10 +30,10 @@ impl Target {
         url: &str,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, Fault> {
-        let Self { mut config, mut roots } = Self::of_url(url)?;
-        set(&mut config, url.contains("sslmode="), &variable)?;
-        let named = || variable("PGSSLROOTCERT").filter(|named| named != "system");
-        roots = roots.or_else(|| named().map(PathBuf::from));
+        let Self { mut config, .. } = Self::of_url(url)?;
+        set(&mut config, says_tls(url), &variable)?;
+        let named = || variable("PGSSLROOTCERT").map(PathBuf::from);
+        let roots = without_certificates(url).1.or_else(named).filter(|roots| is_no_system(roots));
         if config.get_password().is_none()
             && let Some(password) = password_of(&config, &variable)
         {
@@ -49,13 +49,34 @@ impl Target {
     }
 }
 
+/// Whether a URL has a mode of encryption. If so, that replaces any mode before it.
+fn says_tls(url: &str) -> bool {
+    let [one, other] = ["disable", "require"].map(|mode| {
+        let preceded = match url.split_once('?').filter(|_| is_url(url)) {
+            Some((place, query)) => format!("{place}?sslmode={mode}&{query}"),
+            None if is_url(url) => format!("{url}?sslmode={mode}"),
+            None => format!("sslmode={mode} {url}"),
+        };
+        Target::of_url(&preceded).map(|target| target.config.get_ssl_mode()).ok()
+    });
+    one == other
+}
+
+fn is_url(url: &str) -> bool {
+    url.starts_with("postgres://") || url.starts_with("postgresql://")
+}
+
+/// `system` stands for the certificates of the system.
+fn is_no_system(roots: &Path) -> bool {
+    roots.as_os_str() != "system"
+}
+
 /// Takes out what `tokio_postgres` does not read: `sslrootcert`, and the modes `verify-ca` and `verify-full`.
 /// Each encrypted connection is verified in full.
 fn without_certificates(url: &str) -> (String, Option<PathBuf>) {
     let mut roots = None;
     let keep = |word: &str| -> Option<String> {
         match word.split_once('=') {
-            Some(("sslrootcert", "system")) => None,
             Some(("sslrootcert", path)) => {
                 let path = percent_decode_str(path.trim_matches('\'')).decode_utf8_lossy();
                 roots = Some(PathBuf::from(&*path));
@@ -66,8 +87,7 @@ fn without_certificates(url: &str) -> (String, Option<PathBuf>) {
             _ => Some(word.to_owned()),
         }
     };
-    let is_url = url.starts_with("postgres://") || url.starts_with("postgresql://");
-    let rest = if is_url {
+    let rest = if is_url(url) {
         match url.split_once('?') {
             Some((place, query)) => {
                 let query: Vec<_> = query.split('&').filter_map(keep).collect();
@@ -239,6 +259,25 @@ mod tests {
         }
         let error = with("verify_full").err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains(r#"PGSSLMODE is "verify_full": expected"#), "{error}");
+    }
+
+    #[test]
+    fn variables_do_not_replace_a_mode_or_a_certificate_of_the_url() {
+        let variable = |name: &str| match name {
+            "PGSSLMODE" => Some("disable".to_owned()),
+            "PGSSLROOTCERT" => Some("/etc/ca.pem".to_owned()),
+            _ => None,
+        };
+        let target = |url: &str| Target::of_environment(url, variable).unwrap();
+        for says in ["host=h sslmode = require", "postgres://u@h/d?sslmode=require"] {
+            assert!(target(says).needs_tls(), "{says}");
+        }
+        let system = target("postgres://u@h/d?sslmode=verify-full&sslrootcert=system");
+        assert!(system.needs_tls() && system.roots.is_none());
+        let required = |name: &str| (name == "PGSSLMODE").then(|| "require".to_owned());
+        for silent in ["postgres://u:sslmode=x@h/d", "host=h password='sslmode=disable '"] {
+            assert!(Target::of_environment(silent, required).unwrap().needs_tls(), "{silent}");
+        }
     }
 
     #[test]
