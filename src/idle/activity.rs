@@ -17,7 +17,7 @@
 //! load sees this touch or a later one, because a load never goes back behind a store that happens before it
 //! (coherence). So there is no event. If neither happens before the other, they race, and either may win. These stores
 //! publish no other data. If two threads touch, a thread that was interrupted after it read the clock may store its
-//! earlier time over the later one. `Watch` says so, because a store that could not would cost twice the time.
+//! earlier time over the later one. `Watch` says so: to keep the later time would take a read-modify-write per touch.
 //!
 //! **A pause covers its silence.** `resume` stores the time, and then takes its pause back with
 //! release. A check loads `pauses` with acquire, and then loads the times. So if a check sees that
