@@ -68,6 +68,8 @@ pub struct Ledger {
     pub went_on: AtomicU64,
     ends: [AtomicU64; ENDS],
     pub live: Leaf<Vec<Arc<Entry>>>,
+    /// The last return of a call that may have moved the one check of many connections.
+    pub check_moved: AtomicU64,
     /// Handles and futures that the program holds.
     pub held: AtomicU64,
     /// Whether a stop has begun.
@@ -89,6 +91,7 @@ impl Ledger {
             went_on: AtomicU64::new(0),
             ends: Default::default(),
             live: Leaf::default(),
+            check_moved: AtomicU64::new(0),
             held: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
             slept: AtomicBool::new(false),

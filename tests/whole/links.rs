@@ -179,6 +179,7 @@ impl Link {
         let link =
             Self { world: world.clone(), timer, policy, handle, facts, woken: Woken::new(world) };
         link.touched(touched);
+        link.check_moved();
         Some(link)
     }
 
@@ -197,6 +198,7 @@ impl Link {
         }
         self.touched(before);
         self.watch().set_policy(&self.policy); // no touch
+        self.check_moved();
         self.poll(random.below(2) == 0);
         Some(self)
     }
@@ -213,6 +215,12 @@ impl Link {
         let mut facts = self.facts.lock().unwrap();
         facts.touched = before;
         facts.from = begin(&self.world);
+    }
+
+    /// A call has returned that may have moved the check to a sooner time. If that was past by then, the check is due in
+    /// the next tick.
+    fn check_moved(&self) {
+        self.world.ledgers[self.timer].check_moved.fetch_max(begin(&self.world), SeqCst);
     }
 
     /// Reads a stream.
@@ -262,6 +270,7 @@ impl Link {
             facts.settled = facts.touched;
         }
         facts.from = facts.from.min(now);
-        waits.then(|| ledger.due_by(facts.from.saturating_add(facts.after), facts.from))
+        let moved = ledger.check_moved.load(SeqCst).min(now);
+        waits.then(|| ledger.due_by(facts.from.saturating_add(facts.after), facts.from.max(moved)))
     }
 }
