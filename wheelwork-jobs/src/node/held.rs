@@ -21,7 +21,7 @@ use super::finish::{Attempt, Ended};
 use crate::host::{self, Timeout};
 use crate::job::NewJob;
 use crate::kind::Kind;
-use crate::store::{Claim, Claimed, End, Outcome, Store};
+use crate::store::{Claim, Claimed, End, Keep, Outcome, Store};
 use crate::time::{Timestamp, far_future};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -174,6 +174,11 @@ impl HeldJob {
     fn turn(&self, claim: Claim) -> Turn {
         (Reverse(self.job.as_ref().map_or(0, |job| job.priority)), self.due, claim)
     }
+
+    /// Whether no handler is to be called any more: it was called, or the run has ended.
+    fn was_called(&self) -> bool {
+        matches!(self.state, State::Running { called: true, .. } | State::Ended)
+    }
 }
 
 enum State {
@@ -184,6 +189,7 @@ enum State {
     /// The token tells its handler to end. If it was dropped before its handler was called, that is not called.
     Running {
         cancellation: CancellationToken,
+        called: bool,
         dropped: bool,
     },
     Ended,
@@ -228,6 +234,11 @@ impl Held {
         let mut claims: Vec<_> = self.jobs.keys().copied().collect();
         claims.sort_unstable();
         claims
+    }
+
+    pub(super) fn keep(&self) -> Vec<Keep> {
+        let keep = |claim| Keep { claim, called: self.jobs[&claim].was_called() };
+        self.claims().into_iter().map(keep).collect()
     }
 
     fn remove(&mut self, claim: Claim) -> Option<HeldJob> {
@@ -459,7 +470,8 @@ impl<S: Store> Node<S> {
         }
         let Some(begun) = job.job.take() else { return Begin::No };
         let cancellation = CancellationToken::new();
-        job.state = State::Running { cancellation: cancellation.clone(), dropped: false };
+        job.state =
+            State::Running { cancellation: cancellation.clone(), called: false, dropped: false };
         let kind = job.kind;
         held.kinds[kind].running += 1;
         Begin::Now(begun, cancellation)
@@ -468,11 +480,16 @@ impl<S: Store> Node<S> {
     /// Whether the handler of a job that has begun is called now. Not if the job was dropped meanwhile, or others may
     /// have it by now.
     pub(super) fn may_call(&self, claim: Claim) -> bool {
-        let held = self.held();
-        let job = held.jobs.get(&claim);
-        let holds =
-            job.is_some_and(|job| matches!(job.state, State::Running { dropped: false, .. }));
-        holds && !held.number_ends && !self.is_cut_off(host::now())
+        let mut held = self.held();
+        let may_begin = !held.number_ends && !self.is_cut_off(host::now());
+        let state = held.jobs.get_mut(&claim).map(|job| &mut job.state);
+        match state.filter(|_| may_begin) {
+            Some(State::Running { called, dropped: false, .. }) => {
+                *called = true;
+                true
+            }
+            _ => false,
+        }
     }
 
     /// From now on the number of the node may have ended, and who cancels does not wait for this node any more.
@@ -537,7 +554,7 @@ impl<S: Store> Node<S> {
         let (number, kind) = (job.kind, &self.handlers[job.kind].kind);
         match &mut job.state {
             State::Waiting(_) | State::Due => {}
-            State::Running { cancellation, dropped } => {
+            State::Running { cancellation, dropped, .. } => {
                 *dropped = true;
                 cancellation.cancel();
                 return false;

@@ -14,7 +14,7 @@ use super::limited::Limited;
 use super::{Node, lock, until};
 use crate::batch::Batch;
 use crate::host;
-use crate::store::{Claim, NodeId, Result, Store};
+use crate::store::{Claim, Keep, NodeId, Result, Store};
 use crate::time::far_future;
 use crate::trace::tell;
 use std::collections::HashSet;
@@ -205,7 +205,7 @@ impl<S: Store> Node<S> {
         if me.is_some() {
             self.end_number();
         }
-        let keep = self.held().claims();
+        let keep = self.held().keep();
         let asked = host::now();
         let joined = self.store.join(*me, &keep, self.liveness).await?;
         if let Some(old) = *me {
@@ -227,10 +227,10 @@ impl<S: Store> Node<S> {
     }
 
     /// Drops those of the claims that have not begun and are not kept. Returns how many that were.
-    fn drop_all_but_of(&self, claims: &[Claim], kept: &[Claim]) -> usize {
+    fn drop_all_but_of(&self, claims: &[Keep], kept: &[Claim]) -> usize {
         let kept: HashSet<_> = kept.iter().collect();
-        let gone = claims.iter().filter(|claim| !kept.contains(claim));
-        gone.filter(|claim| self.drop_claim(**claim)).count()
+        let gone = claims.iter().map(|keep| keep.claim).filter(|claim| !kept.contains(claim));
+        gone.filter(|claim| self.drop_claim(*claim)).count()
     }
 
     /// Whether a cancel may have been missed, so that the store must be asked before a job runs.

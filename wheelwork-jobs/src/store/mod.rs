@@ -74,8 +74,11 @@ pub(crate) trait Calls: Sized + Send + Sync + 'static {
     /// still owns. The node `old` ends, and what it owned beyond these is free. After an error, it is called
     /// with the same `old` again, and also finds what the failed call has taken.
     ///
+    /// A job whose handler was called counts as kept also if its row is locked, as by the handler's transaction. As long
+    /// as the new node beats, nobody else claims it.
+    ///
     /// A call of the node `old` that is still under way claims nothing after this.
-    fn join(&self, old: Option<NodeId>, keep: &[Claim], liveness: Duration) -> impl Answer<Joined>;
+    fn join(&self, old: Option<NodeId>, keep: &[Keep], liveness: Duration) -> impl Answer<Joined>;
 
     /// Ends a node. The jobs that it owned are free, and the others are told, even if it owned nothing: a job of a
     /// limited kind may have ended when the node looked for no more.
@@ -359,6 +362,15 @@ pub(crate) struct Claim {
     pub(crate) id: JobId,
     /// The epoch that the claim gave to its row.
     pub(crate) epoch: u64,
+}
+
+/// A claim that a node wants to keep.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keep {
+    /// The claim.
+    pub(crate) claim: Claim,
+    /// Whether the handler was called.
+    pub(crate) called: bool,
 }
 
 /// A new node.

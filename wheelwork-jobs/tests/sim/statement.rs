@@ -37,9 +37,10 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         sql::NEW_NODE | sql::PROLONG => (&[Int, Int], &[Time]),
         sql::END_NODE => (&[Int, Int], &[]),
         sql::END_LAPSED => (&[], &[Int]),
-        sql::TAKE_OVER_SOON | sql::FORGET => (&[Ints], &[]),
+        sql::TAKE_OVER_IN => (&[Ints, Int], &[Int]),
+        sql::FORGET => (&[Ints], &[]),
         sql::KEEP => (&[Int, Ints, Uuids, Ints], &[Uuid, Int]),
-        sql::FREE => (&[Ints, Int], &[Int]),
+        sql::FREE => (&[Ints, Int, Uuids], &[Int]),
         sql::TELL => (&[], &[Text]),
         sql::BEAT => (&[Int, Int, Texts], &[Bool, Time, Time, Time, Texts, Texts, Bool]),
         sql::INSERT => {
@@ -146,9 +147,9 @@ impl<'a> Statement<'a> {
                 Ok(vec![])
             }
             sql::END_LAPSED => self.end_lapsed().await,
-            sql::TAKE_OVER_SOON => self.take_over_soon(&p.ints(1)).await,
+            sql::TAKE_OVER_IN => self.take_over_in(&p.ints(1), p.int(2)).await,
             sql::KEEP => self.keep(p).await,
-            sql::FREE => self.free(&p.ints(1), p.int(2)).await,
+            sql::FREE => self.free(&p.ints(1), p.int(2), &p.uuids(3)).await,
             sql::FORGET => self.forget(&p.ints(1)).await,
             sql::TELL => {
                 self.look();
@@ -339,17 +340,19 @@ impl<'a> Statement<'a> {
         self.end_nodes(&nodes, second, |row| row.expires < self.now).await
     }
 
-    async fn take_over_soon(&self, nodes: &[i64]) -> Done<Rows> {
+    async fn take_over_in(&self, nodes: &[i64], micros: i64) -> Done<Rows> {
+        let (by, mut found) = (self::micros(micros), Vec::new());
         for &number in nodes {
             if self.node(number).is_some_and(|row| row.id < 0) {
                 self.lock(&Lock::Node(number), Mode::NoKeyUpdate).await?;
                 if let Some(row) = self.node(number) {
-                    let row = NodeRow { expires: self.now, ..row };
+                    let row = NodeRow { expires: self.now.after(by), ..row };
                     self.state().set_node(self.tx, number, Some(row));
+                    found.push(vec![Cell::Int(number)]);
                 }
             }
         }
-        Ok(vec![])
+        Ok(found)
     }
 
     async fn keep(&self, p: &Parameters) -> Done<Rows> {
@@ -363,10 +366,11 @@ impl<'a> Statement<'a> {
         Ok(mine.iter().map(claim_of).collect())
     }
 
-    async fn free(&self, nodes: &[i64], most: i64) -> Done<Rows> {
+    async fn free(&self, nodes: &[i64], most: i64, left: &[u128]) -> Done<Rows> {
         let mut freed = 0;
         for &node in nodes {
-            for id in self.earliest(|row| row.owner == Some(node)) {
+            let owned = self.earliest(|row| row.owner == Some(node)).into_iter();
+            for id in owned.filter(|id| !left.contains(id)) {
                 if freed == most {
                     break;
                 }

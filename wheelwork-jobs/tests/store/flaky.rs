@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedSender;
 use wheelwork_jobs::store::{
     Beat, Calls, Cancelled, Claim, Claimed, ClaimedLimited, End, Finished, Insert, Insertion,
-    Joined, KindLimits, Most, NodeId, Notice, Removed, Replaced, Started, Store,
+    Joined, Keep, KindLimits, Most, NodeId, Notice, Removed, Replaced, Started, Store,
 };
 use wheelwork_jobs::{
     Filter, Glance, JobId, NewJob, Peek, Progress, Reading, StoreError, StoredJob, Timestamp, When,
@@ -114,7 +114,7 @@ impl<S: Store> Calls for Flaky<S> {
     async fn join(
         &self,
         old: Option<NodeId>,
-        keep: &[Claim],
+        keep: &[Keep],
         liveness: Duration,
     ) -> Result<Joined, StoreError> {
         let join = self.store.join(old, keep, liveness);
@@ -138,7 +138,7 @@ impl<S: Store> Calls for Silent<S> {
 
     forward! { as_it_is:
         leave(node: NodeId) -> ();
-        join(old: Option<NodeId>, keep: &[Claim], liveness: Duration) -> Joined;
+        join(old: Option<NodeId>, keep: &[Keep], liveness: Duration) -> Joined;
         claim(node: NodeId, window: Duration, rooms: &[(Arc<str>, usize)]) -> Vec<Claimed>;
         insert(node: Option<NodeId>, window: Duration, jobs: &[Insert]) -> Vec<Insertion>;
         stored(ids: &[JobId]) -> Vec<(JobId, bool)>;
@@ -160,7 +160,7 @@ impl<S: Store> Calls for Broken<S> {
     forward_the_rest!(as_it_is);
 
     forward! { as_it_is:
-        join(old: Option<NodeId>, keep: &[Claim], liveness: Duration) -> Joined;
+        join(old: Option<NodeId>, keep: &[Keep], liveness: Duration) -> Joined;
         insert(node: Option<NodeId>, window: Duration, jobs: &[Insert]) -> Vec<Insertion>;
         stored(ids: &[JobId]) -> Vec<(JobId, bool)>;
     }
@@ -219,7 +219,7 @@ impl<S: Store> Calls for Hindered<S> {
 
     forward! { as_it_is:
         leave(node: NodeId) -> ();
-        join(old: Option<NodeId>, keep: &[Claim], liveness: Duration) -> Joined;
+        join(old: Option<NodeId>, keep: &[Keep], liveness: Duration) -> Joined;
     }
 
     async fn claim(

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio_postgres::{Client, Config, NoTls};
 use wheelwork_jobs::store::Calls;
-use wheelwork_jobs::store::{Claim, Insert, Store};
+use wheelwork_jobs::store::{Claim, Insert, Keep, Store};
 use wheelwork_jobs::{Job, JobId, Jobs, NewJob, Peek, Postgres, Redb, State};
 
 const fn ms(n: u64) -> Duration {
@@ -132,7 +132,8 @@ async fn claims_are_looked_up_by_their_ids() {
         assert_eq!(store.holding(node, &claims).await.unwrap().len(), claims.len());
         assert_eq!(store.start(node, &claims[..100]).await.unwrap().len(), 100);
     }
-    let new = store.join(Some(node), &claims, ms(60_000)).await.unwrap();
+    let keep: Vec<_> = claims.iter().map(|&claim| Keep { claim, called: false }).collect();
+    let new = store.join(Some(node), &keep, ms(60_000)).await.unwrap();
     assert_eq!(new.kept.len(), claims.len());
 }
 

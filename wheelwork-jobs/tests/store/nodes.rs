@@ -1,12 +1,12 @@
 //! Many nodes on one database: those that die, those that are slow, and those that lose contact.
 
-use crate::common::{self, Shared, connect, postgres, until};
+use crate::common::{self, Shared, connect, postgres, until, until_one_waits};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use wheelwork_jobs::store::Calls;
-use wheelwork_jobs::store::{Claim, End, Finished, Insert, Notice, Outcome, Store};
+use wheelwork_jobs::store::{Claim, End, Finished, Insert, Keep, Notice, Outcome, Store};
 use wheelwork_jobs::{Job, Jobs, JobsBuilder, NewJob, Postgres, State};
 
 const fn ms(n: u64) -> Duration {
@@ -87,6 +87,7 @@ async fn a_successor_that_was_ended_keeps_nothing() {
     let id = new.job.id();
     let stored = store.insert(Some(old), ms(60_000), &[new]).await.unwrap();
     let claim = Claim { id, epoch: stored[0].stored().unwrap().claimed.unwrap() };
+    let keep = Keep { claim, called: false };
     let (mut client, watcher) = (connect(&url).await, connect(&url).await);
     let joined = loop {
         // The old node is not ended before the new one is.
@@ -94,7 +95,7 @@ async fn a_successor_that_was_ended_keeps_nothing() {
         let lock = "SELECT FROM wheelwork_nodes WHERE id = $1 FOR KEY SHARE";
         assert_eq!(locking.execute(lock, &[&old.0]).await.unwrap(), 1);
         let joining = store.clone();
-        let join = tokio::spawn(async move { joining.join(Some(old), &[claim], ms(0)).await });
+        let join = tokio::spawn(async move { joining.join(Some(old), &[keep], ms(0)).await });
         let waiting = "SELECT FROM pg_stat_activity
             WHERE datname = current_database() AND wait_event_type = 'Lock'";
         while !join.is_finished() && watcher.execute(waiting, &[]).await.unwrap() == 0 {}
@@ -109,6 +110,134 @@ async fn a_successor_that_was_ended_keeps_nothing() {
     let third = other.join(None, &[], ms(60_000)).await.unwrap().node;
     let claimed = other.claim(third, ms(60_000), &[("n".into(), 10)]).await.unwrap();
     assert_eq!(claimed.len(), 1);
+}
+
+/// A job whose handler was called stays with the node. What else is locked is free once it can be locked.
+#[tokio::test]
+async fn a_job_that_its_transaction_has_locked_is_left_to_the_successor() {
+    let Some(server) = postgres::server() else { return };
+    let url = server.database();
+    let (store, other) = (Postgres::new(&url).unwrap(), Postgres::new(&url).unwrap());
+    store.prepare().await.unwrap();
+    let first = store.join(None, &[], ms(60_000)).await.unwrap().node;
+    let third = other.join(None, &[], ms(60_000)).await.unwrap().node;
+    let new = [insert(1, ms(0)), insert(2, ms(0))];
+    let ids = [0, 1].map(|n| new[n].job.id());
+    let stored = store.insert(Some(first), ms(60_000), &new).await.unwrap();
+    let claims = [0, 1].map(|n| {
+        let epoch = stored[n].stored().unwrap().claimed.unwrap();
+        Claim { id: ids[n], epoch }
+    });
+    let [runs, waits] = claims;
+    let keep = [Keep { claim: runs, called: true }, Keep { claim: waits, called: false }];
+
+    let mut client = connect(&url).await;
+    let open = client.transaction().await.unwrap();
+    open.execute("SELECT FROM wheelwork_jobs FOR UPDATE", &[]).await.unwrap();
+    let second = store.join(Some(first), &keep, ms(60_000)).await.unwrap();
+    assert_eq!(second.kept, [runs]);
+    // Also if it takes a new number again.
+    let second = store.join(Some(second.node), &keep[..1], ms(60_000)).await.unwrap();
+    assert_eq!(second.kept, [runs]);
+    open.rollback().await.unwrap();
+
+    let lapses = "UPDATE wheelwork_nodes SET expires = now() WHERE id = $1";
+    assert_eq!(client.execute(lapses, &[&-first.0]).await.unwrap(), 1);
+    let kinds = ["n".into()];
+    let rooms = [("n".into(), 10)];
+    assert!(store.beat(second.node, ms(60_000), &kinds).await.unwrap().alive);
+    assert_eq!(other.take_over().await.unwrap(), 0);
+    let claimed = other.claim(third, ms(60_000), &rooms).await.unwrap();
+    let claimed: Vec<_> = claimed.iter().map(|job| job.claim.id).collect();
+    assert_eq!(claimed, [ids[1]]);
+
+    let done = End { claim: runs, outcome: Outcome::Done };
+    assert_eq!(store.finish(&[done]).await.unwrap(), [Finished::Held]);
+    assert!(store.beat(second.node, ms(60_000), &kinds).await.unwrap().alive);
+    assert_eq!(client.execute(lapses, &[&-first.0]).await.unwrap(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_successor_keeps_what_a_failed_call_has_taken_and_somebody_has_locked_since() {
+    let Some(server) = postgres::server() else { return };
+    let url = server.database();
+    // It does not give up by itself.
+    let store = Postgres::with(url.parse().unwrap(), tokio_postgres::NoTls, ms(600_000));
+    store.prepare().await.unwrap();
+    let old = store.join(None, &[], ms(60_000)).await.unwrap().node;
+    let new = insert(1, ms(0));
+    let id = new.job.id();
+    let stored = store.insert(Some(old), ms(60_000), &[new]).await.unwrap();
+    let claim = Claim { id, epoch: stored[0].stored().unwrap().claimed.unwrap() };
+    let keep = [Keep { claim, called: false }];
+
+    let (mut client, watcher) = (connect(&url).await, connect(&url).await);
+    let revoked =
+        "INSERT INTO wheelwork_revoked (node, job, epoch) VALUES ($1, gen_random_uuid(), 1)";
+    watcher.execute(revoked, &[&old.0]).await.unwrap();
+    let open = client.transaction().await.unwrap();
+    open.execute("SELECT FROM wheelwork_revoked FOR UPDATE", &[]).await.unwrap();
+    let joining = store.clone();
+    let join = tokio::spawn(async move { joining.join(Some(old), &keep, ms(60_000)).await });
+    until_one_waits(&watcher).await; // as the old node is forgotten
+    join.abort();
+    assert!(join.await.is_err_and(|end| end.is_cancelled()));
+    open.rollback().await.unwrap();
+
+    let open = client.transaction().await.unwrap();
+    open.execute("SELECT FROM wheelwork_jobs FOR UPDATE", &[]).await.unwrap();
+    let joined = store.join(Some(old), &keep, ms(60_000)).await.unwrap();
+    assert_eq!(joined.kept, [claim]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_handler_in_its_transaction_goes_on_when_its_node_takes_a_new_number() {
+    let Some(server) = postgres::server() else { return };
+    let url = server.database();
+    let (locked, mut is_locked) = unbounded_channel();
+    let (go_on, goes_on) = tokio::sync::watch::channel(false);
+    let database = url.clone();
+    let handle = move |job: Job<u32, Postgres>| {
+        let (database, locked, mut goes_on) = (database.clone(), locked.clone(), goes_on.clone());
+        async move {
+            if job.payload > 0 {
+                return Ok(());
+            }
+            let mut client = connect(&database).await;
+            let transaction = client.transaction().await.unwrap();
+            job.complete_in(&transaction).await.unwrap();
+            locked.send(()).unwrap();
+            goes_on.wait_for(|&goes_on| goes_on).await.unwrap();
+            transaction.rollback().await.unwrap();
+            if job.cancellation().is_cancelled() {
+                return Err("its node has let go of it");
+            }
+            let transaction = client.transaction().await.unwrap();
+            job.complete_in(&transaction).await.unwrap();
+            transaction.commit().await.map_err(|_| "no commit")
+        }
+    };
+    let store = Postgres::new(&url).unwrap();
+    let builder = Jobs::builder(store.clone()).liveness(ms(60_000)).handle("n", handle);
+    let jobs = builder.open().await.unwrap();
+    jobs.schedule(job(0, ms(0))).await.unwrap();
+    is_locked.recv().await.unwrap();
+    let client = connect(&url).await;
+    client.execute("UPDATE wheelwork_nodes SET id = -id WHERE id > 0", &[]).await.unwrap();
+    // The node listens again, and then beats.
+    let listens = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()
+            AND (query LIKE 'LISTEN%' OR query LIKE '%WITH beat AS%')";
+    while jobs.metrics().lapsed == 0 {
+        client.execute(listens, &[]).await.unwrap();
+        tokio::time::sleep(ms(100)).await;
+    }
+    jobs.schedule(job(1, ms(0))).await.unwrap();
+    until("another job is done", || jobs.metrics().done == 1).await;
+    go_on.send(true).unwrap();
+    until("the job has ended", || jobs.metrics().held == 0).await;
+    let metrics = jobs.metrics();
+    assert_eq!((metrics.done, metrics.retried, metrics.lost), (2, 0, 0));
 }
 
 /// The handler blocks the runtime of the user, and with it every other handler.

@@ -93,7 +93,7 @@ impl Inner {
         fail(&mut call, &failed, &mut held).await?;
         let missing: Vec<Claim> =
             ends.iter().map(|end| end.claim).filter(|claim| !held.contains(claim)).collect();
-        let left: HashMap<_, _> = owners(&mut call, &missing).await?.into_iter().collect();
+        let left: HashMap<_, _> = owners_of(&mut call, &missing).await?.into_iter().collect();
         let answer = |end: &End| match left.get(&end.claim) {
             _ if held.contains(&end.claim) => Finished::Held,
             // A job that is free has had its failure, or was let go.
@@ -157,7 +157,10 @@ async fn update(call: &mut Call<'_>, failed: &[Failure<'_>]) -> Result<Vec<Row>>
 }
 
 /// Those of the claims that are still in the table, and their owners.
-async fn owners(call: &mut Call<'_>, claims: &[Claim]) -> Result<Vec<(Claim, Option<i64>)>> {
+pub(super) async fn owners_of(
+    call: &mut Call<'_>,
+    claims: &[Claim],
+) -> Result<Vec<(Claim, Option<i64>)>> {
     if claims.is_empty() {
         return Ok(Vec::new());
     }
@@ -168,7 +171,7 @@ async fn owners(call: &mut Call<'_>, claims: &[Claim]) -> Result<Vec<(Claim, Opt
 
 /// Those of the claims that a node has.
 pub(super) async fn held(call: &mut Call<'_>, node: i64, claims: &[Claim]) -> Result<Vec<Claim>> {
-    let held = owners(call, claims).await?.into_iter().filter(|(_, owner)| *owner == Some(node));
+    let held = owners_of(call, claims).await?.into_iter().filter(|(_, owner)| *owner == Some(node));
     Ok(held.map(|(claim, _)| claim).collect())
 }
 

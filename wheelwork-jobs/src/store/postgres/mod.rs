@@ -43,8 +43,8 @@ use self::rows::{get, uuid};
 use self::url::Target;
 use super::{
     Beat, Calls, Cancelled, Claim, Claimed, ClaimedLimited, End, Filter, Finished, Insert,
-    Insertion, Joined, KindLimits, Most, NodeId, Notice, Peek, Removed, Replaced, Result, Started,
-    Store, StoreError,
+    Insertion, Joined, Keep, KindLimits, Most, NodeId, Notice, Peek, Removed, Replaced, Result,
+    Started, Store, StoreError,
 };
 use crate::host;
 use crate::job::{JobId, NewJob, Progress, State, StoredJob, When};
@@ -324,12 +324,7 @@ impl Calls for Postgres {
         Self::over(&self.0.connector, self.0.limit)
     }
 
-    async fn join(
-        &self,
-        old: Option<NodeId>,
-        keep: &[Claim],
-        liveness: Duration,
-    ) -> Result<Joined> {
+    async fn join(&self, old: Option<NodeId>, keep: &[Keep], liveness: Duration) -> Result<Joined> {
         if old.is_none() {
             // What a node needs is opened here, so that it does not lack a connection later.
             for link in [&self.0.life, &self.0.inserts, &self.0.ends] {
@@ -355,6 +350,7 @@ impl Calls for Postgres {
         let asked = host::now();
         let rows = call.query(sql::BEAT, &[&node, &micros(liveness), &kinds]).await?;
         let answered = host::now();
+        self.0.keep_left(&mut call, node, liveness).await?;
         let row = rows::one(&rows)?;
         Ok(Beat {
             alive: get(row, 0)?,

@@ -7,18 +7,24 @@
 //! 3. The row of the node is deleted when it owns nothing any more.
 //!
 //! A step that fails is done again by the same node, or some time later by any other one.
+//!
+//! The successor cannot take a job whose row is locked. If its handler was called, the transaction of the handler may have
+//! locked it. Such a job is *left* with the ended node, whose row the successor's beats keep from lapsing until it owns
+//! nothing. Whatever else that node owns is free, as soon as its row can be locked.
 
 use super::connect::Call;
-use super::rows::{self, get};
+use super::ends::owners_of;
+use super::rows::{self, get, uuid};
 use super::{Inner, columns, limit, micros, sql};
 use crate::batch::Batch;
 use crate::host;
 use crate::lock::lock;
-use crate::store::{Claim, Joined, NodeId, Result};
+use crate::store::{Claim, Joined, Keep, NodeId, Result};
 use crate::time::Reading;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
+use uuid::Uuid;
 
 /// The most jobs that change their owner in one statement.
 const BATCH: usize = 2_000;
@@ -31,11 +37,21 @@ pub(super) struct Moves {
     batch: Mutex<Batch>,
     /// Numbers that were made for the successor of a node by calls that failed.
     successors: Mutex<HashMap<i64, Vec<i64>>>,
+    /// What is left to a node.
+    left: Mutex<HashMap<i64, Left>>,
+}
+
+/// The jobs that a node runs and could not take, and the ended nodes that own them.
+#[derive(Clone, Default)]
+struct Left {
+    jobs: Vec<Uuid>,
+    nodes: Vec<i64>,
 }
 
 impl Default for Moves {
     fn default() -> Self {
-        Self { batch: Mutex::new(Batch::new(BATCH)), successors: Mutex::default() }
+        let batch = Mutex::new(Batch::new(BATCH));
+        Self { batch, successors: Mutex::default(), left: Mutex::default() }
     }
 }
 
@@ -44,6 +60,21 @@ impl Moves {
     fn line(&self, node: i64) -> Vec<i64> {
         let successors = lock(&self.successors).get(&node).cloned().unwrap_or_default();
         [vec![node], successors].concat()
+    }
+
+    fn left(&self, node: i64) -> Option<Left> {
+        lock(&self.left).get(&node).cloned()
+    }
+
+    /// The nodes that may own what this one holds.
+    fn owners(&self, node: i64) -> Vec<i64> {
+        let left = self.left(node).unwrap_or_default();
+        [self.line(node), left.nodes].concat()
+    }
+
+    fn forget(&self, node: i64) {
+        lock(&self.successors).remove(&node);
+        lock(&self.left).remove(&node);
     }
 
     /// Notes how long a statement for `jobs` jobs took, and returns its answer.
@@ -61,24 +92,48 @@ impl Inner {
     pub(super) async fn join(
         &self,
         old: Option<i64>,
-        keep: &[Claim],
+        keep: &[Keep],
         liveness: Duration,
     ) -> Result<Joined> {
         let mut call = self.node.call("join the nodes").await?;
         let line = old.map_or_else(Vec::new, |old| self.moves.line(old));
         let (node, clock) = self.successor(&mut call, old, &line, liveness).await?;
-        let mut prolonged = clock.asked;
-        let ended: Vec<i64> = line.iter().copied().filter(|&other| other != node).collect();
-        for &other in &ended {
+        let Some(old) = old else {
+            return Ok(Joined { node: NodeId(node), kept: Vec::new(), clock });
+        };
+        for &other in line.iter().filter(|&&other| other != node) {
             call.query(sql::END_NODE, &[&other, &micros(liveness)]).await?;
         }
+        let owners = self.moves.owners(old);
+        let mut kept = self.keep(&mut call, node, &owners, keep, (clock.asked, liveness)).await?;
+        let ended: Vec<i64> = owners.into_iter().filter(|&other| other != node).collect();
+        let left = left(&mut call, node, &ended, keep, &mut kept).await?;
+        // What else they own is freed by the node that sees the end of their lives, if not now.
+        self.free(&mut call, &ended, &left.jobs, TURN).await?;
+        self.moves.forget(old);
+        if !left.jobs.is_empty() {
+            lock(&self.moves.left).insert(node, left);
+        }
+        Ok(Joined { node: NodeId(node), kept, clock })
+    }
+
+    /// Takes those of the claims that the `owners` have and nobody has locked. The node's life was prolonged at this time.
+    async fn keep(
+        &self,
+        call: &mut Call<'_>,
+        node: i64,
+        owners: &[i64],
+        keep: &[Keep],
+        (mut prolonged, liveness): (Instant, Duration),
+    ) -> Result<Vec<Claim>> {
         let mut kept = Vec::new();
         let mut rest = keep;
-        while let (Some(_), Some(_)) = (old, rest.first()) {
+        while !rest.is_empty() {
             let (batch, later) = rest.split_at(lock(&self.moves.batch).size().min(rest.len()));
-            let (ids, epochs) = columns(batch);
+            let claims: Vec<Claim> = batch.iter().map(|keep| keep.claim).collect();
+            let (ids, epochs) = columns(&claims);
             let begun = host::now();
-            let rows = call.query(sql::KEEP, &[&node, &line, &ids, &epochs]).await;
+            let rows = call.query(sql::KEEP, &[&node, &owners, &ids, &epochs]).await;
             let rows = self.moves.took(batch.len(), begun, rows)?;
             for row in &rows {
                 kept.push(rows::claim(row)?);
@@ -89,12 +144,22 @@ impl Inner {
                 call.query(sql::PROLONG, &[&node, &micros(liveness)]).await?;
             }
         }
-        if let Some(old) = old {
-            // What is left is freed by the node that sees the end of this life, if not now.
-            self.free(&mut call, &ended, TURN).await?;
-            lock(&self.moves.successors).remove(&old);
+        Ok(kept)
+    }
+
+    /// Keeps the nodes alive that own what is left to this one, and frees what else they own.
+    pub(super) async fn keep_left(
+        &self,
+        call: &mut Call<'_>,
+        node: i64,
+        liveness: Duration,
+    ) -> Result<()> {
+        let Some(Left { jobs, nodes }) = self.moves.left(node) else { return Ok(()) };
+        if call.query(sql::TAKE_OVER_IN, &[&nodes, &micros(liveness)]).await?.is_empty() {
+            lock(&self.moves.left).remove(&node);
+            return Ok(());
         }
-        Ok(Joined { node: NodeId(node), kept, clock })
+        self.free(call, &nodes, &jobs, TURN).await.map(drop)
     }
 
     /// A node that is alive: the one that a failed call has made, or a new one.
@@ -127,14 +192,13 @@ impl Inner {
 
     pub(super) async fn leave(&self, NodeId(node): NodeId) -> Result<()> {
         let mut call = self.node.call("leave the nodes").await?;
-        let line = self.moves.line(node);
-        for &node in &line {
+        for &node in &self.moves.line(node) {
             call.query(sql::END_NODE, &[&node, &1_000_000_i64]).await?;
         }
-        if self.free(&mut call, &line, Duration::MAX).await? == 0 {
+        if self.free(&mut call, &self.moves.owners(node), &[], Duration::MAX).await? == 0 {
             call.query(sql::TELL, &[]).await?; // places of a limited kind may be free
         }
-        lock(&self.moves.successors).remove(&node);
+        self.moves.forget(node);
         Ok(())
     }
 
@@ -145,19 +209,25 @@ impl Inner {
         if ended.is_empty() {
             return Ok(0);
         }
-        self.free(&mut call, &ended, TURN).await
+        self.free(&mut call, &ended, &[], TURN).await
     }
 
-    /// Frees what ended nodes own, until it is done or the time is over, and tells the others. Returns how
-    /// many jobs that was.
-    async fn free(&self, call: &mut Call<'_>, ended: &[i64], time: Duration) -> Result<u64> {
+    /// Frees what ended nodes own, apart from what is left, until it is done or the time is over, and tells the others.
+    /// Returns how many jobs that was.
+    async fn free(
+        &self,
+        call: &mut Call<'_>,
+        ended: &[i64],
+        left: &[Uuid],
+        time: Duration,
+    ) -> Result<u64> {
         let turn = host::now();
         let mut all = 0;
         loop {
             let size = lock(&self.moves.batch).size();
             let most = limit(size);
             let begun = host::now();
-            let rows = call.query(sql::FREE, &[&ended, &most]).await;
+            let rows = call.query(sql::FREE, &[&ended, &most, &left]).await;
             let rows = self.moves.took(size, begun, rows)?;
             let freed = get::<i64>(rows::one(&rows)?, 0)?.unsigned_abs();
             all += freed;
@@ -166,7 +236,9 @@ impl Inner {
                 break;
             }
             if host::elapsed(turn) >= time {
-                call.query(sql::TAKE_OVER_SOON, &[&ended]).await?;
+                if left.is_empty() {
+                    call.query(sql::TAKE_OVER_IN, &[&ended, &0_i64]).await?;
+                }
                 break;
             }
         }
@@ -175,4 +247,32 @@ impl Inner {
         }
         Ok(all)
     }
+}
+
+/// Finds what could not be taken, because somebody has locked it: what the ended nodes have is left, if its handler was
+/// called. That, and what a failed call has taken for the node, is kept.
+async fn left(
+    call: &mut Call<'_>,
+    node: i64,
+    ended: &[i64],
+    keep: &[Keep],
+    kept: &mut Vec<Claim>,
+) -> Result<Left> {
+    let taken: HashSet<Claim> = kept.iter().copied().collect();
+    let missing = keep.iter().filter(|keep| !taken.contains(&keep.claim));
+    let missing: BTreeMap<Claim, bool> = missing.map(|keep| (keep.claim, keep.called)).collect();
+    let claims: Vec<Claim> = missing.keys().copied().collect();
+    let (mut jobs, mut nodes) = (Vec::new(), BTreeSet::new());
+    for (claim, owner) in owners_of(call, &claims).await? {
+        let Some(owner) = owner else { continue };
+        let is_left = missing[&claim] && ended.contains(&owner);
+        if is_left {
+            jobs.push(uuid(claim.id));
+            nodes.insert(owner);
+        }
+        if is_left || owner == node {
+            kept.push(claim);
+        }
+    }
+    Ok(Left { jobs, nodes: nodes.into_iter().collect() })
 }

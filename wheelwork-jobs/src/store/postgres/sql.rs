@@ -75,11 +75,12 @@ SET id = -abs(id), expires = statement_timestamp() + interval '1 second'
 WHERE id = ANY (ARRAY (SELECT lapsed.id FROM lapsed))
 RETURNING -id";
 
-/// Lets the next look after the ended nodes $1 at once.
-pub(crate) const TAKE_OVER_SOON: &str = "
-UPDATE wheelwork_nodes SET expires = statement_timestamp() WHERE id = ANY (
-    ARRAY (SELECT -ended.node FROM unnest($1::bigint[]) AS ended (node))
-)";
+/// Lets others look after the ended nodes $1 in $2 microseconds. Returns those that are not forgotten.
+pub(crate) const TAKE_OVER_IN: &str = "
+UPDATE wheelwork_nodes
+SET expires = statement_timestamp() + $2::bigint * interval '1 microsecond'
+WHERE id = ANY (ARRAY (SELECT -ended.node FROM unnest($1::bigint[]) AS ended (node)))
+RETURNING -id";
 
 /// The part of a statement that locks the claims of the arrays `$of`, named `$names`, and passes over rows that somebody
 /// has locked. `mine` are those whose owner `$is` so, with `$more`. `OFFSET` keeps the inner query whole: the planner must
@@ -116,15 +117,15 @@ WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
 RETURNING job.id, job.epoch"
 );
 
-/// Frees at most $2 jobs that the nodes $1 own, the earliest first, and counts them. Passes over rows that
-/// somebody has locked: a handler that is paused in its transaction must not hold up the others.
+/// Frees at most $2 jobs that the nodes $1 own, the earliest first, but not the jobs $3, and counts them. Passes over
+/// rows that somebody has locked: a handler that is paused in its transaction must not hold up the others.
 pub(crate) const FREE: &str = "
 WITH owned AS (
     SELECT held.id
     FROM unnest($1::bigint[]) AS ended (node),
     LATERAL (
         SELECT id FROM wheelwork_jobs
-        WHERE owner = ended.node
+        WHERE owner = ended.node AND id <> ALL ($3::uuid[])
         ORDER BY due
         LIMIT $2
         FOR UPDATE SKIP LOCKED

@@ -6,7 +6,7 @@
 //! **Cursor.** Of each kind, every job that may be claimed is at or behind the cursor in the order of due times. It lets
 //! a claim pass over the claimed jobs, which are the nearest ones.
 
-use super::super::{Claim, KindLimits, NodeId};
+use super::super::{Claim, Keep, KindLimits, NodeId};
 use super::groups::Groups;
 use crate::job::JobId;
 use crate::kind::Rate;
@@ -85,7 +85,7 @@ impl Claims {
     pub(super) fn join(
         &mut self,
         old: Option<NodeId>,
-        keep: &[Claim],
+        keep: &[Keep],
         liveness: Duration,
     ) -> (NodeId, Vec<Claim>) {
         self.last_node += 1;
@@ -93,7 +93,7 @@ impl Claims {
         self.nodes.insert(node, far_future(Instant::now(), liveness));
         let Some(old) = old else { return (node, Vec::new()) };
         let mut kept = Vec::new();
-        for &claim in keep {
+        for &Keep { claim, .. } in keep {
             if let Some(held) = self.held.get_mut(&claim.id).filter(|h| **h == (old, claim.epoch)) {
                 held.0 = node;
                 kept.push(claim);

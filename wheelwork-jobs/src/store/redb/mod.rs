@@ -34,8 +34,8 @@ use self::turn::Turns;
 use self::writer::Writer;
 use super::{
     Beat, Calls, Cancelled, Claim, Claimed, ClaimedLimited, End, Filter, Finished, Insert,
-    Inserted, Insertion, Joined, Kept, KindLimits, Most, NodeId, Notice, Outcome, Peek, Removed,
-    Replaced, Result, Started, Store, StoreError, Transact,
+    Inserted, Insertion, Joined, Keep, Kept, KindLimits, Most, NodeId, Notice, Outcome, Peek,
+    Removed, Replaced, Result, Started, Store, StoreError, Transact,
 };
 use crate::job::{JobId, NewJob, Progress, State, StoredJob, When};
 use crate::lock::lock;
@@ -307,12 +307,7 @@ impl Calls for Redb {
         self.0.shared.clock.stands_still()
     }
 
-    async fn join(
-        &self,
-        old: Option<NodeId>,
-        keep: &[Claim],
-        liveness: Duration,
-    ) -> Result<Joined> {
+    async fn join(&self, old: Option<NodeId>, keep: &[Keep], liveness: Duration) -> Result<Joined> {
         let (node, kept) = self.0.shared.claims().join(old, keep, liveness);
         Ok(Joined { node, kept, clock: self.0.shared.clock.reading() })
     }

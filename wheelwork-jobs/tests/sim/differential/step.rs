@@ -64,7 +64,7 @@ const OF_NODES: [(&str, &str, u32); 33] = [
     named!(PROLONG 1),
     named!(END_NODE 1),
     named!(END_LAPSED 2),
-    named!(TAKE_OVER_SOON 1),
+    named!(TAKE_OVER_IN 1),
     named!(KEEP 2),
     named!(FREE 3),
     named!(FORGET 3),
@@ -178,12 +178,16 @@ impl Generator {
             }
             sql::PROLONG | sql::END_NODE => vec![self.node(), self.delay(5)],
             sql::END_LAPSED | sql::TELL => vec![],
-            sql::TAKE_OVER_SOON | sql::FORGET => vec![self.some_nodes()],
+            sql::TAKE_OVER_IN => vec![self.some_nodes(), self.delay(5)],
+            sql::FORGET => vec![self.some_nodes()],
             sql::KEEP => {
                 let [ids, epochs] = self.claims(4);
                 vec![self.node(), self.some_nodes(), ids, epochs]
             }
-            sql::FREE => vec![self.some_nodes(), Int(self.rng.i64(0..4))],
+            sql::FREE => {
+                let most = Int(self.rng.i64(0..4));
+                vec![self.some_nodes(), most, List(self.ids(2))]
+            }
             sql::BEAT => vec![self.node(), self.delay(5), self.some_kinds()],
             sql::INSERT | sql::INSERT_UNIQUE => self.insert(text == sql::INSERT_UNIQUE),
             sql::ENDED => vec![Transactions],

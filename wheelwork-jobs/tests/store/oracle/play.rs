@@ -7,7 +7,7 @@ use proptest::test_runner::TestCaseError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 use wheelwork_jobs::store::{
-    self, Claim, End, Finished, Insert, Insertion, NodeId, Removed, Replaced, Store,
+    self, Claim, End, Finished, Insert, Insertion, Keep, NodeId, Removed, Replaced, Store,
 };
 use wheelwork_jobs::{Filter, JobId, NewJob, State, Timestamp, When};
 
@@ -111,12 +111,14 @@ impl<S: Store> Play<S> {
     async fn join(&mut self, slot: Slot, all: bool) -> Checked {
         let old = self.nodes[slot];
         let keep = self.all_claims.iter().copied().enumerate();
-        let keep: Vec<_> =
-            keep.filter(|(i, _)| all || i % 2 == 0).map(|(_, claim)| claim).collect();
+        let keep: Vec<_> = keep
+            .filter(|(i, _)| all || i % 2 == 0)
+            .map(|(_, claim)| Keep { claim, called: true })
+            .collect();
         let joined = self.store.join(old, &keep, 10 * HOUR).await.unwrap();
         prop_assert!(!self.model.nodes.contains_key(&joined.node.0));
         let mut expected = BTreeSet::new();
-        for claim in keep {
+        for Keep { claim, .. } in keep {
             let Some(job) = self.model.jobs.get_mut(&claim.id) else { continue };
             if job.epoch == Some(claim.epoch) && job.owner.is_some() && job.owner == old {
                 job.owner = Some(joined.node);
