@@ -95,8 +95,9 @@ fn honest_clients_are_never_cut() {
         let listener = socket.listen(1024).unwrap();
         let address = listener.local_addr().unwrap();
         let service = Hyper(service_fn(|request: Request<RequestBody>| app(request)));
-        let serve =
-            serve(listener, service, limits()).timer(&timer).on_cut(|cut| println!("{cut:?}"));
+        let begin = Instant::now();
+        let tell = move |cut| println!("{:?}: {cut:?}", begin.elapsed());
+        let serve = serve(listener, service, limits()).timer(&timer).on_cut(tell);
         let server = serve.server();
         tokio::spawn(async { serve.await.unwrap() });
         (address, server)
