@@ -26,7 +26,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout_at};
 use wheelwork::HashedWheelTimer;
-use wheelwork_http::{Hyper, Limit, Limits, Rate, RequestBody, serve};
+use wheelwork_http::{Cut, Hyper, Limit, Limits, Rate, RequestBody, serve};
 
 const HTTP1_CLIENTS: u64 = 60;
 /// Each fourth of them sends frames of 16 KB over the slowest link.
@@ -96,7 +96,7 @@ fn honest_clients_are_never_cut() {
         let address = listener.local_addr().unwrap();
         let service = Hyper(service_fn(|request: Request<RequestBody>| app(request)));
         let begin = Instant::now();
-        let tell = move |cut| println!("{:?}: {cut:?}", begin.elapsed());
+        let tell = move |cut: &Cut<'_>| println!("{:?}: {cut:?}", begin.elapsed());
         let serve = serve(listener, service, limits()).timer(&timer).on_cut(tell);
         let server = serve.server();
         tokio::spawn(async { serve.await.unwrap() });
