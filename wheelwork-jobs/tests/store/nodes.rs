@@ -131,22 +131,25 @@ async fn a_job_that_its_transaction_has_locked_is_left_to_the_successor() {
     let [runs, waits] = claims;
     let keep = [Keep { claim: runs, called: true }, Keep { claim: waits, called: false }];
 
-    let mut client = connect(&url).await;
+    let (mut client, watcher) = (connect(&url).await, connect(&url).await);
     let open = client.transaction().await.unwrap();
     open.execute("SELECT FROM wheelwork_jobs FOR UPDATE", &[]).await.unwrap();
     let second = store.join(Some(first), &keep, ms(60_000)).await.unwrap();
     assert_eq!(second.kept, [runs]);
-    // Also if it takes a new number again.
+    // Also if it takes a new number again, though nobody has looked after the first one.
+    let lapses = "UPDATE wheelwork_nodes SET expires = now() WHERE id = $1";
+    assert_eq!(watcher.execute(lapses, &[&-first.0]).await.unwrap(), 1);
     let second = store.join(Some(second.node), &keep[..1], ms(60_000)).await.unwrap();
     assert_eq!(second.kept, [runs]);
     open.rollback().await.unwrap();
+    assert_eq!(other.take_over().await.unwrap(), 0);
 
-    let lapses = "UPDATE wheelwork_nodes SET expires = now() WHERE id = $1";
     assert_eq!(client.execute(lapses, &[&-first.0]).await.unwrap(), 1);
     let kinds = ["n".into()];
     let rooms = [("n".into(), 10)];
     assert!(store.beat(second.node, ms(60_000), &kinds).await.unwrap().alive);
     assert_eq!(other.take_over().await.unwrap(), 0);
+    assert_eq!(store.holding(second.node, &claims).await.unwrap(), [runs]);
     let claimed = other.claim(third, ms(60_000), &rooms).await.unwrap();
     let claimed: Vec<_> = claimed.iter().map(|job| job.claim.id).collect();
     assert_eq!(claimed, [ids[1]]);
@@ -155,6 +158,28 @@ async fn a_job_that_its_transaction_has_locked_is_left_to_the_successor() {
     assert_eq!(store.finish(&[done]).await.unwrap(), [Finished::Held]);
     assert!(store.beat(second.node, ms(60_000), &kinds).await.unwrap().alive);
     assert_eq!(client.execute(lapses, &[&-first.0]).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn what_is_left_to_a_node_that_leaves_is_looked_after_soon() {
+    let Some(server) = postgres::server() else { return };
+    let url = server.database();
+    let store = Postgres::new(&url).unwrap();
+    store.prepare().await.unwrap();
+    let first = store.join(None, &[], ms(60_000)).await.unwrap().node;
+    let new = insert(1, ms(0));
+    let id = new.job.id();
+    let stored = store.insert(Some(first), ms(60_000), &[new]).await.unwrap();
+    let claim = Claim { id, epoch: stored[0].stored().unwrap().claimed.unwrap() };
+    let (mut client, watcher) = (connect(&url).await, connect(&url).await);
+    let open = client.transaction().await.unwrap();
+    open.execute("SELECT FROM wheelwork_jobs FOR UPDATE", &[]).await.unwrap();
+    let keep = [Keep { claim, called: true }];
+    let second = store.join(Some(first), &keep, ms(60_000)).await.unwrap().node;
+    store.leave(second).await.unwrap();
+    let soon =
+        "SELECT FROM wheelwork_nodes WHERE id = $1 AND expires <= now() + interval '1 second'";
+    assert_eq!(watcher.execute(soon, &[&-first.0]).await.unwrap(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -50,7 +50,7 @@ impl Inner {
         let counted: HashSet<Claim> = started.iter().map(|started| started.claim).collect();
         claims.retain(|claim| !counted.contains(claim));
         // Somebody has locked the rows of the others, or they are lost.
-        let held = held(&mut call, node, &claims).await?.into_iter();
+        let held = held(&mut call, &claims, |_, owner| owner == node).await?.into_iter();
         started.extend(held.map(|claim| Started { claim, starts: 0 }));
         Ok(started)
     }
@@ -169,9 +169,14 @@ pub(super) async fn owners_of(
     owners.iter().map(|row| Ok((rows::claim(row)?, rows::get(row, 2)?))).collect()
 }
 
-/// Those of the claims that a node has.
-pub(super) async fn held(call: &mut Call<'_>, node: i64, claims: &[Claim]) -> Result<Vec<Claim>> {
-    let held = owners_of(call, claims).await?.into_iter().filter(|(_, owner)| *owner == Some(node));
+/// Those of the claims that this owner has.
+pub(super) async fn held(
+    call: &mut Call<'_>,
+    claims: &[Claim],
+    is_so: impl Fn(Claim, i64) -> bool,
+) -> Result<Vec<Claim>> {
+    let owners = owners_of(call, claims).await?.into_iter();
+    let held = owners.filter(|&(claim, owner)| owner.is_some_and(|owner| is_so(claim, owner)));
     Ok(held.map(|(claim, _)| claim).collect())
 }
 

@@ -10,7 +10,7 @@
 //!
 //! The successor cannot take a job whose row is locked. If its handler was called, the transaction of the handler may have
 //! locked it. Such a job is *left* with the ended node, whose row the successor's beats keep from lapsing until it owns
-//! nothing. Whatever else that node owns is free, as soon as its row can be locked.
+//! nothing. Whatever else that node owns is free, as soon as its row can be locked: at the latest, at the next beat.
 
 use super::connect::Call;
 use super::ends::owners_of;
@@ -21,13 +21,16 @@ use crate::host;
 use crate::lock::lock;
 use crate::store::{Claim, Joined, Keep, NodeId, Result};
 use crate::time::Reading;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 /// The most jobs that change their owner in one statement.
 const BATCH: usize = 2_000;
+
+/// In microseconds.
+const SECOND: i64 = 1_000_000;
 
 /// How long a node takes over before it looks after its own jobs again.
 const TURN: Duration = Duration::from_millis(200);
@@ -41,11 +44,17 @@ pub(super) struct Moves {
     left: Mutex<HashMap<i64, Left>>,
 }
 
-/// The jobs that a node runs and could not take, and the ended nodes that own them.
+/// The jobs that a node runs and could not take, and the ended nodes that own these or others.
 #[derive(Clone, Default)]
-struct Left {
+pub(super) struct Left {
     jobs: Vec<Uuid>,
     nodes: Vec<i64>,
+}
+
+impl Left {
+    pub(super) fn has(&self, claim: Claim, owner: i64) -> bool {
+        self.nodes.contains(&owner) && self.jobs.contains(&uuid(claim.id))
+    }
 }
 
 impl Default for Moves {
@@ -62,14 +71,13 @@ impl Moves {
         [vec![node], successors].concat()
     }
 
-    fn left(&self, node: i64) -> Option<Left> {
-        lock(&self.left).get(&node).cloned()
+    pub(super) fn left(&self, node: i64) -> Left {
+        lock(&self.left).get(&node).cloned().unwrap_or_default()
     }
 
     /// The nodes that may own what this one holds.
     fn owners(&self, node: i64) -> Vec<i64> {
-        let left = self.left(node).unwrap_or_default();
-        [self.line(node), left.nodes].concat()
+        [self.line(node), self.left(node).nodes].concat()
     }
 
     fn forget(&self, node: i64) {
@@ -104,47 +112,65 @@ impl Inner {
         for &other in line.iter().filter(|&&other| other != node) {
             call.query(sql::END_NODE, &[&other, &micros(liveness)]).await?;
         }
-        let owners = self.moves.owners(old);
-        let mut kept = self.keep(&mut call, node, &owners, keep, (clock.asked, liveness)).await?;
-        let ended: Vec<i64> = owners.into_iter().filter(|&other| other != node).collect();
-        let left = left(&mut call, node, &ended, keep, &mut kept).await?;
+        let ended = self.moves.owners(old).into_iter().filter(|&other| other != node).collect();
+        let (kept, left) = self.keep(&mut call, node, &ended, keep, liveness).await?;
         // What else they own is freed by the node that sees the end of their lives, if not now.
         self.free(&mut call, &ended, &left.jobs, TURN).await?;
         self.moves.forget(old);
-        if !left.jobs.is_empty() {
+        if !left.nodes.is_empty() {
             lock(&self.moves.left).insert(node, left);
         }
         Ok(Joined { node: NodeId(node), kept, clock })
     }
 
-    /// Takes those of the claims that the `owners` have and nobody has locked. The node's life was prolonged at this time.
+    /// Takes those of the claims that the ended nodes have and nobody has locked. Finds what is left. Nobody else looks
+    /// after it meanwhile.
     async fn keep(
         &self,
         call: &mut Call<'_>,
         node: i64,
-        owners: &[i64],
+        ended: &Vec<i64>,
         keep: &[Keep],
-        (mut prolonged, liveness): (Instant, Duration),
-    ) -> Result<Vec<Claim>> {
-        let mut kept = Vec::new();
+        liveness: Duration,
+    ) -> Result<(Vec<Claim>, Left)> {
+        let (mut kept, mut left) = (Vec::new(), Left::default());
+        let mut prolonged: Option<Instant> = None;
         let mut rest = keep;
         while !rest.is_empty() {
+            if prolonged.is_none_or(|at| host::elapsed(at) > liveness / 3) {
+                prolonged = Some(host::now());
+                call.query(sql::PROLONG, &[&node, &micros(liveness)]).await?;
+                call.query(sql::TAKE_OVER_IN, &[&ended, &micros(liveness)]).await?;
+            }
             let (batch, later) = rest.split_at(lock(&self.moves.batch).size().min(rest.len()));
             let claims: Vec<Claim> = batch.iter().map(|keep| keep.claim).collect();
+            let called: HashMap<Claim, bool> =
+                batch.iter().map(|keep| (keep.claim, keep.called)).collect();
             let (ids, epochs) = columns(&claims);
+            let owners = [ended.as_slice(), &[node]].concat(); // a failed call may have taken some
             let begun = host::now();
             let rows = call.query(sql::KEEP, &[&node, &owners, &ids, &epochs]).await;
             let rows = self.moves.took(batch.len(), begun, rows)?;
-            for row in &rows {
-                kept.push(rows::claim(row)?);
+            let taken: HashSet<Claim> = rows.iter().map(rows::claim).collect::<Result<_>>()?;
+            let missing: Vec<Claim> =
+                claims.into_iter().filter(|claim| !taken.contains(claim)).collect();
+            kept.extend(taken);
+            for (claim, owner) in owners_of(call, &missing).await? {
+                let Some(owner) = owner.filter(|owner| owners.contains(owner)) else { continue };
+                // Somebody has locked it.
+                if owner != node && !left.nodes.contains(&owner) {
+                    left.nodes.push(owner);
+                }
+                if owner != node && called[&claim] {
+                    left.jobs.push(uuid(claim.id));
+                }
+                if owner == node || called[&claim] {
+                    kept.push(claim);
+                }
             }
             rest = later;
-            if host::elapsed(prolonged) > liveness / 3 {
-                prolonged = host::now();
-                call.query(sql::PROLONG, &[&node, &micros(liveness)]).await?;
-            }
         }
-        Ok(kept)
+        Ok((kept, left))
     }
 
     /// Keeps the nodes alive that own what is left to this one, and frees what else they own.
@@ -154,7 +180,10 @@ impl Inner {
         node: i64,
         liveness: Duration,
     ) -> Result<()> {
-        let Some(Left { jobs, nodes }) = self.moves.left(node) else { return Ok(()) };
+        let Left { jobs, nodes } = self.moves.left(node);
+        if nodes.is_empty() {
+            return Ok(());
+        }
         if call.query(sql::TAKE_OVER_IN, &[&nodes, &micros(liveness)]).await?.is_empty() {
             lock(&self.moves.left).remove(&node);
             return Ok(());
@@ -193,7 +222,11 @@ impl Inner {
     pub(super) async fn leave(&self, NodeId(node): NodeId) -> Result<()> {
         let mut call = self.node.call("leave the nodes").await?;
         for &node in &self.moves.line(node) {
-            call.query(sql::END_NODE, &[&node, &1_000_000_i64]).await?;
+            call.query(sql::END_NODE, &[&node, &SECOND]).await?;
+        }
+        let left = self.moves.left(node).nodes;
+        if !left.is_empty() {
+            call.query(sql::TAKE_OVER_IN, &[&left, &SECOND]).await?;
         }
         if self.free(&mut call, &self.moves.owners(node), &[], Duration::MAX).await? == 0 {
             call.query(sql::TELL, &[]).await?; // places of a limited kind may be free
@@ -247,32 +280,4 @@ impl Inner {
         }
         Ok(all)
     }
-}
-
-/// Finds what could not be taken, because somebody has locked it: what the ended nodes have is left, if its handler was
-/// called. That, and what a failed call has taken for the node, is kept.
-async fn left(
-    call: &mut Call<'_>,
-    node: i64,
-    ended: &[i64],
-    keep: &[Keep],
-    kept: &mut Vec<Claim>,
-) -> Result<Left> {
-    let taken: HashSet<Claim> = kept.iter().copied().collect();
-    let missing = keep.iter().filter(|keep| !taken.contains(&keep.claim));
-    let missing: BTreeMap<Claim, bool> = missing.map(|keep| (keep.claim, keep.called)).collect();
-    let claims: Vec<Claim> = missing.keys().copied().collect();
-    let (mut jobs, mut nodes) = (Vec::new(), BTreeSet::new());
-    for (claim, owner) in owners_of(call, &claims).await? {
-        let Some(owner) = owner else { continue };
-        let is_left = missing[&claim] && ended.contains(&owner);
-        if is_left {
-            jobs.push(uuid(claim.id));
-            nodes.insert(owner);
-        }
-        if is_left || owner == node {
-            kept.push(claim);
-        }
-    }
-    Ok(Left { jobs, nodes: nodes.into_iter().collect() })
 }
