@@ -144,8 +144,8 @@ impl Inner {
             }
             let (batch, later) = rest.split_at(lock(&self.moves.batch).size().min(rest.len()));
             let claims: Vec<Claim> = batch.iter().map(|keep| keep.claim).collect();
-            let called: HashMap<Claim, bool> =
-                batch.iter().map(|keep| (keep.claim, keep.called)).collect();
+            let called = batch.iter().filter(|keep| keep.called);
+            let called: HashSet<Claim> = called.map(|keep| keep.claim).collect();
             let (ids, epochs) = columns(&claims);
             let owners = [ended.as_slice(), &[node]].concat(); // a failed call may have taken some
             let begun = host::now();
@@ -158,13 +158,15 @@ impl Inner {
             for (claim, owner) in owners_of(call, &missing).await? {
                 let Some(owner) = owner.filter(|owner| owners.contains(owner)) else { continue };
                 // Somebody has locked it.
-                if owner != node && !left.nodes.contains(&owner) {
+                if owner == node {
+                    kept.push(claim);
+                    continue;
+                }
+                if !left.nodes.contains(&owner) {
                     left.nodes.push(owner);
                 }
-                if owner != node && called[&claim] {
+                if called.contains(&claim) {
                     left.jobs.push(uuid(claim.id));
-                }
-                if owner == node || called[&claim] {
                     kept.push(claim);
                 }
             }
