@@ -32,8 +32,9 @@ impl Managers {
     }
 
     /// Stops watching some connections.
-    pub fn take_idlest(&self, n: usize) {
+    pub fn take_idlest(&self, world: &World, timer: usize, n: usize) {
         let taken = self.connections.take_idlest(n);
+        check_moved(world, timer);
         taken.iter().for_each(|taken| taken.connection.facts.lock().unwrap().ended = true);
     }
 }
@@ -59,6 +60,12 @@ type Shared = Arc<Leaf<Facts>>;
 /// When a silence begins: now, or at the quiet moment, because a pool may file its connection until then.
 fn begin(world: &World) -> u64 {
     if world.size.rogue { u64::MAX } else { world.now() }
+}
+
+/// A call has returned that may have moved the check of a shard, because a connection came or left. If the new time was
+/// past by then, the check is due in the next tick.
+fn check_moved(world: &World, timer: usize) {
+    world.ledgers[timer].check_moved.fetch_max(begin(world), SeqCst);
 }
 
 /// What a manager holds for a connection.
@@ -179,7 +186,7 @@ impl Link {
         let link =
             Self { world: world.clone(), timer, policy, handle, facts, woken: Woken::new(world) };
         link.touched(touched);
-        link.check_moved();
+        check_moved(world, timer);
         Some(link)
     }
 
@@ -190,6 +197,7 @@ impl Link {
         match random.below(6) {
             0 => {
                 drop(self.handle);
+                check_moved(&self.world, self.timer);
                 self.facts.lock().unwrap().dropped = true;
                 return None;
             }
@@ -198,7 +206,7 @@ impl Link {
         }
         self.touched(before);
         self.watch().set_policy(&self.policy); // no touch
-        self.check_moved();
+        check_moved(&self.world, self.timer);
         self.poll(random.below(2) == 0);
         Some(self)
     }
@@ -215,12 +223,6 @@ impl Link {
         let mut facts = self.facts.lock().unwrap();
         facts.touched = before;
         facts.from = begin(&self.world);
-    }
-
-    /// A call has returned that may have moved the check to a sooner time. If that was past by then, the check is due in
-    /// the next tick.
-    fn check_moved(&self) {
-        self.world.ledgers[self.timer].check_moved.fetch_max(begin(&self.world), SeqCst);
     }
 
     /// Reads a stream.

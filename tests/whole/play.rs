@@ -440,7 +440,7 @@ impl Player {
             }
             Op::TakeIdlest(timer, count) => {
                 if let Some(managers) = world.managers(timer) {
-                    managers.take_idlest(count);
+                    managers.take_idlest(world, timer, count);
                 }
             }
         }
