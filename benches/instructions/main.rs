@@ -20,9 +20,10 @@
 //! # What makes the counts differ
 //!
 //! On one machine, the rows without a delay repeat exactly. The others repeat to within a few instructions,
-//! and the row of the handles that are kept to within ten. The counts depend on the compiler and its flags, on the processor, by whose features libc chooses its functions, on
-//! the allocator, which serves every boxed task, and on the system's clock: if the clock does not use the
-//! processor's counter, every delay reads the clock.
+//! and the row of the handles that are kept to within ten. The counts depend on the compiler and its flags,
+//! on the processor, by whose features libc chooses its functions, on the allocator, which serves every boxed
+//! task, and on the system's clock: if the clock does not use the processor's counter, every delay reads the
+//! clock.
 
 mod workloads;
 

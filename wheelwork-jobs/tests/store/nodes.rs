@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use wheelwork_jobs::store::Calls;
-use wheelwork_jobs::store::{Claim, End, Finished, Insert, Keep, Notice, Outcome, Store};
+use wheelwork_jobs::store::{Claim, End, Finished, Insert, Keep, NodeId, Notice, Outcome, Store};
 use wheelwork_jobs::{Job, Jobs, JobsBuilder, NewJob, Postgres, State};
 
 const fn ms(n: u64) -> Duration {
@@ -35,6 +35,14 @@ fn job(n: u32, delay: Duration) -> NewJob {
 
 fn insert(n: u32, delay: Duration) -> Insert {
     Insert { job: job(n, delay), claim: true }
+}
+
+/// A new job that the node has claimed.
+async fn claimed_job(store: &Postgres, node: NodeId) -> Claim {
+    let new = insert(1, ms(0));
+    let id = new.job.id();
+    let stored = store.insert(Some(node), ms(60_000), &[new]).await.unwrap();
+    Claim { id, epoch: stored[0].stored().unwrap().claimed.unwrap() }
 }
 
 #[tokio::test]
@@ -83,10 +91,7 @@ async fn a_successor_that_was_ended_keeps_nothing() {
     let (store, other) = (Postgres::new(&url).unwrap(), Postgres::new(&url).unwrap());
     store.prepare().await.unwrap();
     let old = store.join(None, &[], ms(60_000)).await.unwrap().node;
-    let new = insert(1, ms(0));
-    let id = new.job.id();
-    let stored = store.insert(Some(old), ms(60_000), &[new]).await.unwrap();
-    let claim = Claim { id, epoch: stored[0].stored().unwrap().claimed.unwrap() };
+    let claim = claimed_job(&store, old).await;
     let keep = Keep { claim, called: false };
     let (mut client, watcher) = (connect(&url).await, connect(&url).await);
     let joined = loop {
@@ -121,14 +126,7 @@ async fn a_job_that_its_transaction_has_locked_is_left_to_the_successor() {
     store.prepare().await.unwrap();
     let first = store.join(None, &[], ms(60_000)).await.unwrap().node;
     let third = other.join(None, &[], ms(60_000)).await.unwrap().node;
-    let new = [insert(1, ms(0)), insert(2, ms(0))];
-    let ids = [0, 1].map(|n| new[n].job.id());
-    let stored = store.insert(Some(first), ms(60_000), &new).await.unwrap();
-    let claims = [0, 1].map(|n| {
-        let epoch = stored[n].stored().unwrap().claimed.unwrap();
-        Claim { id: ids[n], epoch }
-    });
-    let [runs, waits] = claims;
+    let (runs, waits) = (claimed_job(&store, first).await, claimed_job(&store, first).await);
     let keep = [Keep { claim: runs, called: true }, Keep { claim: waits, called: false }];
 
     let (mut client, watcher) = (connect(&url).await, connect(&url).await);
@@ -149,10 +147,10 @@ async fn a_job_that_its_transaction_has_locked_is_left_to_the_successor() {
     let rooms = [("n".into(), 10)];
     assert!(store.beat(second.node, ms(60_000), &kinds).await.unwrap().alive);
     assert_eq!(other.take_over().await.unwrap(), 0);
-    assert_eq!(store.holding(second.node, &claims).await.unwrap(), [runs]);
+    assert_eq!(store.holding(second.node, &[runs, waits]).await.unwrap(), [runs]);
     let claimed = other.claim(third, ms(60_000), &rooms).await.unwrap();
     let claimed: Vec<_> = claimed.iter().map(|job| job.claim.id).collect();
-    assert_eq!(claimed, [ids[1]]);
+    assert_eq!(claimed, [waits.id]);
 
     let done = End { claim: runs, outcome: Outcome::Done };
     assert_eq!(store.finish(&[done]).await.unwrap(), [Finished::Held]);
@@ -167,10 +165,7 @@ async fn what_is_left_to_a_node_that_leaves_is_looked_after_soon() {
     let store = Postgres::new(&url).unwrap();
     store.prepare().await.unwrap();
     let first = store.join(None, &[], ms(60_000)).await.unwrap().node;
-    let new = insert(1, ms(0));
-    let id = new.job.id();
-    let stored = store.insert(Some(first), ms(60_000), &[new]).await.unwrap();
-    let claim = Claim { id, epoch: stored[0].stored().unwrap().claimed.unwrap() };
+    let claim = claimed_job(&store, first).await;
     let (mut client, watcher) = (connect(&url).await, connect(&url).await);
     let open = client.transaction().await.unwrap();
     open.execute("SELECT FROM wheelwork_jobs FOR UPDATE", &[]).await.unwrap();
@@ -190,10 +185,7 @@ async fn a_successor_keeps_what_a_failed_call_has_taken_and_somebody_has_locked_
     let store = Postgres::with(url.parse().unwrap(), tokio_postgres::NoTls, ms(600_000));
     store.prepare().await.unwrap();
     let old = store.join(None, &[], ms(60_000)).await.unwrap().node;
-    let new = insert(1, ms(0));
-    let id = new.job.id();
-    let stored = store.insert(Some(old), ms(60_000), &[new]).await.unwrap();
-    let claim = Claim { id, epoch: stored[0].stored().unwrap().claimed.unwrap() };
+    let claim = claimed_job(&store, old).await;
     let keep = [Keep { claim, called: false }];
 
     let (mut client, watcher) = (connect(&url).await, connect(&url).await);

@@ -40,11 +40,11 @@ pub(super) struct Moves {
     batch: Mutex<Batch>,
     /// Numbers that were made for the successor of a node by calls that failed.
     successors: Mutex<HashMap<i64, Vec<i64>>>,
-    /// What is left to a node.
+    /// By the number of the successor.
     left: Mutex<HashMap<i64, Left>>,
 }
 
-/// The jobs that a node runs and could not take, and the ended nodes that own these or others.
+/// The jobs that a successor runs and could not take, and the ended nodes that own these or others.
 #[derive(Clone, Default)]
 pub(super) struct Left {
     jobs: Vec<Uuid>,
