@@ -186,7 +186,7 @@ fn a_stop_with_a_limit_wakes_no_other_stop_on_its_own_thread() {
 #[test]
 fn a_stop_async_that_is_dropped_drops_its_waker_and_leaves_the_timeouts_to_the_next() {
     let (timer, gate) = busy();
-    timer.new_timeout(|| (), SECOND).unwrap();
+    timer.new_timeout(|| (), 3_600 * SECOND).unwrap();
     let alarms = [(); 2].map(|()| Alarm::new());
     let mut stops = [(); 2].map(|()| timer.stop_async());
     for (alarm, stop) in alarms.iter().zip(&mut stops) {
@@ -231,10 +231,11 @@ fn rule_05_a_waker_of_stop_async_that_panics_hurts_nobody() {
 /// The last poll drops a clone of the waker.
 #[test]
 fn rule_01_a_waker_that_panics_when_dropped_takes_no_timeouts_with_it() {
-    let (timer, _clock) = manual();
-    timer.new_timeout(|| (), SECOND).unwrap();
+    let (timer, gate) = busy();
+    timer.new_timeout(|| (), 3_600 * SECOND).unwrap();
     let (alarm, mut stop) = (Alarm::new(), timer.stop_async());
     assert!(alarm.poll(&mut stop).is_pending());
+    gate.open();
     eventually("it has ended", || alarm.wakes() == 1);
     let bad = || assert!(std::thread::panicking(), "a bad drop");
     let waker = Hooks { on_drop: Box::new(bad), ..Hooks::default() }.waker();
