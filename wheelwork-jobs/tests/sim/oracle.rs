@@ -86,6 +86,8 @@ pub(crate) enum Rule {
     PutOff,
     /// A cancel or a move waited for a beat of the job's node, though nothing was wrong.
     Waited,
+    /// A run was told to end, though the store still had its claim and nobody changed the job.
+    ToldToEnd,
 }
 
 /// The times that bound what may happen.
@@ -391,6 +393,13 @@ impl Oracle {
         let runs = self.jobs.values_mut().flat_map(|job| &mut job.runs);
         for run in runs.filter(|run| run.node == node && run.ended.is_none()) {
             (run.ended, run.clock.1) = (Some((now, RunEnd::Killed)), clock);
+        }
+    }
+
+    /// A run is told to end. `holds` says whether the store has its claim.
+    pub(crate) fn told_to_end(&mut self, job: u32, holds: bool, now: Duration) {
+        if holds && self.job(job).changes.is_empty() {
+            self.violated(Rule::ToldToEnd, format!("job {job} at {now:?}"));
         }
     }
 

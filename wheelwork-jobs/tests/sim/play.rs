@@ -21,6 +21,7 @@ use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::panic::resume_unwind;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
@@ -237,6 +238,13 @@ impl Play {
         rows.collect()
     }
 
+    /// A run was told to end just now.
+    fn judge_told_to_end(&self, number: u32, job: &Job<u32, Postgres>) {
+        let row = self.rows().get(&number).copied();
+        let holds = row.is_some_and(|row| row.owned && row.epoch == job.epoch);
+        self.oracle().told_to_end(number, holds, self.now());
+    }
+
     fn judge_connections(&self) {
         let counts = self.0.server.db.state().backends();
         for (process, count) in counts.into_iter().filter(|(process, _)| process.0 > 1) {
@@ -413,7 +421,15 @@ impl Play {
         self.print(u64::try_from(now.as_nanos()).unwrap_or(0) + u64::from(number));
         let act = lock(&self.0.acts).get(&number).copied().unwrap_or(Act::Quick);
         let ending = Ending { play: self, job: number, run };
-        let result = self.act(act, number, &job).await;
+        let mut acts = pin!(self.act(act, number, &job));
+        let result = tokio::select! {
+            biased;
+            result = &mut acts => result,
+            () = job.cancellation().cancelled() => {
+                self.judge_told_to_end(number, &job);
+                acts.await
+            }
+        };
         drop(ending);
         let forgotten = matches!(act, Act::Forgets(_)) && job.attempt == 1;
         let again = result.is_err() || matches!(act, Act::Snoozes(1..)) || forgotten;

@@ -436,3 +436,14 @@ fn calls_succeed_though_quiet_connections_are_forgotten() {
     steps.extend((0..4).map(|n| at(5_000 * u64::from(n) + 4_000, schedule(1, n, 100))));
     keeps_all_rules(&steps);
 }
+
+/// A claim has no answer, so the node takes a new number. The run's own transaction has locked the job then.
+#[test]
+fn a_run_goes_on_while_its_node_takes_a_new_number() {
+    let (job, due, key, act) = (25, 3_034, None, Act::InTransaction(817));
+    keeps_all_rules(&[
+        at(10_450, What::Schedule { node: 2, job, due, key, act }),
+        at(12_147, schedule(1, RATED + 7, 960)),
+        at(12_292, What::Silence { node: 2 }),
+    ]);
+}
