@@ -64,9 +64,12 @@ fn silent_connections_are_closed_and_replaced() {
 fn a_screen_shows_the_rates_of_the_load() {
     let (load, mut history) = (Load::start(SMALL).expect("a timer"), History::default());
     history.take(&load);
+    let before = load.timer.metrics();
     eventually("events of each kind", || {
         let metrics = load.timer.metrics();
-        metrics.cancelled > 0 && metrics.rescheduled > 0
+        metrics.scheduled > before.scheduled
+            && metrics.cancelled > before.cancelled
+            && metrics.rescheduled > before.rescheduled
     });
     eventually("both threads", || {
         let names = load.timer.thread_metrics();

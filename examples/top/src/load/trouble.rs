@@ -30,6 +30,8 @@ impl Load {
             early: AtomicU32::new(0),
             last: AtomicU64::new(0),
         });
+        // Before they can have run, which is told then.
+        say(&self.news, format!("burst: {} timeouts are due in one tick", grouped(BURST)));
         for _ in 0..BURST {
             self.fill.enter(due);
             let task = OfBurst(burst.clone(), self.fill.clone());
@@ -38,7 +40,6 @@ impl Load {
                 return Err(refused.reason());
             }
         }
-        say(&self.news, format!("burst: {} timeouts are due in one tick", grouped(BURST)));
         Ok(())
     }
 
