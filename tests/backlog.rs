@@ -106,13 +106,13 @@ fn rule_03_a_storm_of_cancels_does_not_delay_a_new_timeout(wheel: WheelKind) {
                 timer.new_timeout(|| (), HOUR).unwrap().cancel();
             }
         });
-        std::thread::sleep(ms(300));
+        eventually("it storms", || timer.metrics().cancelled > 1000);
         timer.new_timeout(ran.note(()), ms(100)).unwrap();
         eventually("it runs", || ran.len() == 1);
         stop.store(true, SeqCst);
         storm.join().unwrap();
     });
     let metrics = timer.metrics();
-    assert!(metrics.cancelled > 1000 && metrics.passes_with_backlog == 0, "{metrics:?}");
+    assert_eq!(metrics.passes_with_backlog, 0, "{metrics:?}");
     assert_eq!(timer.queue_depth(), 0, "nothing dead is queued");
 }

@@ -119,8 +119,10 @@ fn rule_05_a_cancel_callback_may_panic_under_a_logger_that_panics() {
     assert_eq!((timer.metrics().panicked, timer.pending_timeouts()), (1, 0));
     let pending = timer.new_timeout(BadCancel, TICK).unwrap();
     let after = timer.new_timeout(|| (), 2 * TICK).unwrap();
+    let so_far = log.lines();
     drop(timer);
     eventually("both are cancelled", || pending.is_cancelled() && after.is_cancelled());
+    eventually("the worker has warned of both", || log.lines() == so_far + 2);
 }
 
 /// The job is dropped while the executor's panic unwinds. That is logged too.

@@ -51,7 +51,10 @@ fn processor_time_of(thread: &str) -> u64 {
 fn rule_06_a_worker_with_nothing_to_do_uses_no_cpu_time() {
     const NAME: &str = "idle-worker";
     let timer = HashedWheelTimer::builder().tick_duration(ms(1)).thread_name(NAME).build().unwrap();
+    let ran = Record::new();
+    timer.new_timeout(ran.note(()), ms(1)).unwrap();
     timer.new_timeout(|| (), HOUR).unwrap();
+    eventually("the worker has begun", || ran.len() == 1);
     std::thread::sleep(ms(50));
     let before = processor_time_of(NAME);
     std::thread::sleep(ms(500));

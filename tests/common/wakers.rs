@@ -12,17 +12,20 @@ pub struct Alarm {
     pub waker: Waker,
 }
 
-struct Count(AtomicUsize);
+struct Count(Arc<AtomicUsize>);
 
 impl Wake for Count {
+    /// Who sees the wake-up sees that this clone is gone.
     fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, SeqCst);
+        let wakes = self.0.clone();
+        drop(self);
+        wakes.fetch_add(1, SeqCst);
     }
 }
 
 impl Alarm {
     pub fn new() -> Self {
-        let count = Arc::new(Count(AtomicUsize::new(0)));
+        let count = Arc::new(Count(Arc::default()));
         Self { waker: count.clone().into(), count }
     }
 

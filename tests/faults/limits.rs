@@ -69,21 +69,25 @@ fn a_server_out_of_descriptors_serves_one_connection_after_another() {
     const LIMIT: u64 = 28;
     let options = ["--connections=120", "--idle-ms=200", "--talk-ms=200", "--grace-ms=10000"];
     for kind in ["mio", "threaded", "tokio"] {
-        let mut command = Command::new(example("idle_connections"));
-        let command = command.args(options).args(["--server", kind]).stdout(Stdio::piped());
-        let begun = Instant::now();
-        let mut server = command.spawn().unwrap();
-        let mut lines = BufReader::new(server.stdout.take().unwrap()).lines().map(Result::unwrap);
-        assert!(lines.next().unwrap().contains("120 clients"), "the server has begun");
-        let limit = Rlimit { current: Some(LIMIT), ..getrlimit(Limited::Nofile) };
-        prlimit(Some(Pid::from_child(&server)), Limited::Nofile, limit).unwrap();
-        let text: Vec<String> = lines.collect();
-        let took = begun.elapsed();
-        assert!(server.wait().unwrap().success(), "{text:#?}");
-        let verdict = text.iter().find_map(|line| line.strip_prefix("OK: ")).unwrap();
-        let closed: u32 = verdict.split(' ').next().unwrap().parse().unwrap();
-        // Each takes a descriptor for the idle time at least, so the limit did bind.
-        assert!(took >= ms(200) * closed / LIMIT as u32, "{kind}: {closed} in {took:?}");
+        // Clients that have connected before the limit falls are not held up.
+        eventually("the limit binds", || {
+            let mut command = Command::new(example("idle_connections"));
+            let command = command.args(options).args(["--server", kind]).stdout(Stdio::piped());
+            let begun = Instant::now();
+            let mut server = command.spawn().unwrap();
+            let mut lines =
+                BufReader::new(server.stdout.take().unwrap()).lines().map(Result::unwrap);
+            assert!(lines.next().unwrap().contains("120 clients"), "the server has begun");
+            let limit = Rlimit { current: Some(LIMIT), ..getrlimit(Limited::Nofile) };
+            prlimit(Some(Pid::from_child(&server)), Limited::Nofile, limit).unwrap();
+            let text: Vec<String> = lines.collect();
+            let took = begun.elapsed();
+            assert!(server.wait().unwrap().success(), "{text:#?}");
+            let verdict = text.iter().find_map(|line| line.strip_prefix("OK: ")).unwrap();
+            let closed: u32 = verdict.split(' ').next().unwrap().parse().unwrap();
+            // Each takes a descriptor for the idle time at least.
+            took >= ms(200) * closed / LIMIT as u32
+        });
     }
 }
 

@@ -1,6 +1,8 @@
 //! Sleeps, and the rules at the head of `src/future/sleep.rs`.
 
-use crate::common::{Mutex, UPTIMES, eventually, manual, manual_with, ms, on, shortly_before};
+use crate::common::{
+    Mutex, UPTIMES, blocking_task, eventually, manual, manual_with, ms, on, shortly_before,
+};
 use crate::on_every_wheel;
 use crate::wakers::{Alarm, Hooks, block_on};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -182,8 +184,9 @@ fn on_the_systems_clock_too_a_reset_into_the_past_wakes_at_once() {
 fn on_the_systems_clock_too_a_reset_after_the_wake_up_counts() {
     let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
     for looks in [true, false] {
-        let (alarm, mut sleep) = (Alarm::new(), timer.sleep(ms(50)));
+        let (alarm, mut sleep) = (Alarm::new(), timer.sleep(Duration::from_secs(3600)));
         assert!(alarm.poll(&mut sleep).is_pending());
+        sleep.reset_after(ms(50));
         eventually("the worker wakes it", || alarm.wakes() == 1);
         assert!(!looks || alarm.poll(&mut sleep).is_ready());
         sleep.reset_after(Duration::from_secs(3600));
@@ -257,11 +260,15 @@ impl Clock for Unheard {
 fn the_clock_decides_and_not_the_wake_up() {
     let clock = Unheard(Instant::now(), Arc::default());
     let timer = HashedWheelTimer::builder().clock(clock.clone()).build().unwrap();
+    let (blocking, gate) = blocking_task();
+    timer.new_timeout(blocking, Duration::ZERO).unwrap();
+    clock.1.store(1_000, SeqCst);
+    gate.wait();
     let (alarm, mut sleep) = (Alarm::new(), timer.sleep(Duration::from_secs(3600)));
     assert!(alarm.poll(&mut sleep).is_pending());
-    clock.1.store(3_599_999, SeqCst);
+    clock.1.store(3_600_999, SeqCst);
     assert!(!sleep.is_elapsed() && alarm.poll(&mut sleep).is_pending());
-    clock.1.store(3_600_000, SeqCst);
+    clock.1.store(3_601_000, SeqCst);
     assert!(sleep.is_elapsed() && alarm.poll(&mut sleep).is_ready());
     assert_eq!((alarm.wakes(), alarm.clones(), timer.pending_timeouts()), (0, 0, 0));
 }

@@ -103,11 +103,11 @@ fn rule_01_no_connection_is_lost_between_watch_and_stop() {
         let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
         let (idle, events) = recording(&timer, Answer::StopWatching);
         let (accepted, _kept): (Vec<u32>, Vec<Watch>) = std::thread::scope(|scope| {
-            let watching = (0..3u32).map(|thread| {
+            let watching = [0, 1_000_000_000, 2_000_000_000u32].map(|first| {
                 let idle = idle.clone();
                 scope.spawn(move || {
                     let mut watches = Vec::new();
-                    for id in thread * 100_000.. {
+                    for id in first.. {
                         match idle.watch(id, &both(60_000)) {
                             Ok(watch) => watches.push(watch),
                             Err(error) => {
@@ -116,10 +116,9 @@ fn rule_01_no_connection_is_lost_between_watch_and_stop() {
                             }
                         }
                     }
-                    (thread * 100_000..).zip(watches)
+                    (first..).zip(watches)
                 })
             });
-            let watching: Vec<_> = watching.collect();
             std::thread::sleep(Duration::from_micros(500));
             drop(timer.stop().unwrap());
             watching.into_iter().flat_map(|thread| thread.join().unwrap()).collect()

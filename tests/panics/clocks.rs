@@ -80,8 +80,7 @@ fn rule_05_one_panic_of_the_clock_does_not_delay_a_timeout_by_its_whole_delay() 
         std::thread::sleep(ms(100)); // the worker sleeps
         clock.bad.store(true, SeqCst);
         eventually("it has run", || ran.len() == 1);
-        assert_eq!((clock.panics(), timer.metrics().panicked), (1, 1));
-        ran.take()[0] - due < ms(300)
+        (clock.panics(), timer.metrics().panicked) == (1, 1) && ran.take()[0] - due < ms(300)
     });
 }
 
