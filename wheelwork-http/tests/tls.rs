@@ -44,9 +44,11 @@ fn on_a_runtime(test: impl Future<Output = ()>) {
     runtime.block_on(test);
 }
 
+/// Lets all tasks act on what the sockets have. The kernel may need a moment to bring bytes from one end to the other.
 async fn settle() {
     for _ in 0..64 {
         yield_now().await;
+        std::thread::sleep(Duration::from_micros(50));
     }
 }
 
