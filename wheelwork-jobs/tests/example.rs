@@ -79,7 +79,7 @@ fn ask(address: &str, request: &str, body: &str) -> (u16, String) {
 fn an_order_lapses_unless_it_is_paid_and_the_service_drains() {
     let Some(server) = common::postgres::server() else { return };
     let mut service = example("orders")
-        .args([&*server.database(), "2", "127.0.0.1:0"])
+        .args([&*server.database(), "6", "127.0.0.1:0"])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();

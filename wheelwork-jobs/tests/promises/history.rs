@@ -64,7 +64,7 @@ async fn a_done_job_is_kept_with_its_result_and_frees_its_key(store: impl Shared
     until("the third is done", || jobs.metrics().done == 3).await;
     let found = done(&jobs, Some("add")).await;
     assert_eq!(found.iter().map(|job| job.id).collect::<Vec<_>>(), [id, second]);
-    jobs.stop(Duration::ZERO).await.unwrap();
+    jobs.stop(Duration::from_secs(60)).await.unwrap();
 }
 
 async fn a_job_is_forgotten_after_its_time(store: impl Shared) {
@@ -85,7 +85,7 @@ async fn a_job_is_forgotten_after_its_time(store: impl Shared) {
     }
     assert_eq!(state_of(&jobs, late).await, Some(State::Done));
     assert_eq!(jobs.metrics().store_errors, 0);
-    jobs.stop(Duration::ZERO).await.unwrap();
+    jobs.stop(Duration::from_secs(60)).await.unwrap();
 }
 
 async fn kept_jobs_are_pruned_by_the_time_of_their_end(store: impl Shared) {
@@ -120,7 +120,7 @@ async fn nothing_is_kept_by_default_and_nothing_of_failures(store: impl Shared) 
     let dead = jobs.get(bad).await.unwrap().unwrap();
     assert_eq!((dead.state, dead.result, dead.done), (State::Dead, None, None));
     assert_eq!(done(&jobs, None).await, []);
-    jobs.stop(Duration::ZERO).await.unwrap();
+    jobs.stop(Duration::from_secs(60)).await.unwrap();
 }
 
 fn kind() -> Kind {
@@ -177,7 +177,7 @@ async fn is_kept_once(jobs: Jobs<impl Shared>) {
     let kept = jobs.get(id).await.unwrap().unwrap();
     assert_eq!((kept.state, kept.result.as_deref()), (State::Done, Some("4")));
     assert_eq!((done(&jobs, None).await.len(), jobs.metrics().buried), (1, 0));
-    jobs.stop(Duration::ZERO).await.unwrap();
+    jobs.stop(Duration::from_secs(60)).await.unwrap();
 }
 
 /// It is not told again for ever.
@@ -193,5 +193,5 @@ async fn a_job_that_cannot_be_kept_is_done_all_the_same() {
     assert!(jobs.schedule_all(all).await.iter().all(Result::is_ok));
     until("they are done", || jobs.metrics().done == 10).await;
     assert_eq!(jobs.list(wheelwork_jobs::Filter::default()).await.unwrap(), []);
-    jobs.stop(Duration::ZERO).await.unwrap();
+    jobs.stop(Duration::from_secs(60)).await.unwrap();
 }

@@ -5,7 +5,9 @@ use crate::on_every_store;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
-use wheelwork_jobs::{CancellationToken, Job, JobId, Jobs, Kind, NewJob, Postgres, Progress};
+use wheelwork_jobs::{
+    CancellationToken, Job, JobId, Jobs, Kind, NewJob, Postgres, Progress, Retry,
+};
 
 on_every_store! {
     the_last_report_is_seen_while_the_job_runs
@@ -40,7 +42,8 @@ async fn the_last_report_is_seen_while_the_job_runs(store: impl Shared) {
             if job.attempt == 1 { Err("again".to_owned()) } else { Ok(()) }
         }
     };
-    let jobs = Jobs::builder(store).handle("slow", handle).open().await.unwrap();
+    let slow = Kind::new("slow").retry(Retry::default().first(Duration::from_secs(3_600)));
+    let jobs = Jobs::builder(store).handle(slow, handle).open().await.unwrap();
     let id = jobs.schedule(NewJob::new("slow", &()).unwrap()).await.unwrap();
     let half = seen(&jobs, id, 10_000).await;
     assert_eq!((half.of, &*half.text), (20_000, "half <of> it"));
@@ -52,7 +55,7 @@ async fn the_last_report_is_seen_while_the_job_runs(store: impl Shared) {
     until("it has failed", || jobs.metrics().retried == 1).await;
     assert_eq!(jobs.get(id).await.unwrap().unwrap().progress, None);
     jobs.cancel(id).await.unwrap();
-    jobs.stop(Duration::ZERO).await.unwrap();
+    jobs.stop(Duration::from_secs(60)).await.unwrap();
 }
 
 /// There are more of them than go in one call, and each reports again before the next call.
@@ -109,5 +112,5 @@ async fn a_report_that_cannot_be_stored_hinders_nothing() {
     gate.add_permits(2);
     until("both are done", || jobs.metrics().done == 2).await;
     assert_eq!(jobs.metrics().store_errors, 0);
-    jobs.stop(Duration::ZERO).await.unwrap();
+    jobs.stop(Duration::from_secs(60)).await.unwrap();
 }

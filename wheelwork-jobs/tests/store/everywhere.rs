@@ -268,7 +268,7 @@ async fn a_job_that_is_taken_away_makes_a_place_on_another_node<S: Shared>(store
     let stays = kinds.map(|kind| new(kind, true).key(kind));
     let [cancelled, moved, _] = [0, 1, 2].map(|n| stays[n].id());
     first.schedule_all(stays).await.into_iter().for_each(|stored| _ = stored.unwrap());
-    until("all run", || first.metrics().running == 3).await;
+    until("all run", || first.metrics().fired == 3).await;
     let second = open().await;
     let next = kinds.map(|kind| new(kind, false));
     second.schedule_all(next).await.into_iter().for_each(|stored| _ = stored.unwrap());

@@ -187,7 +187,7 @@ async fn a_job_runs_though_somebody_says_that_it_was_taken_away() {
     let Some(server) = postgres::server() else { return };
     let url = server.database();
     let (node, runs) = counting(Postgres::new(&url).unwrap(), Duration::from_secs(30)).await;
-    let ids = hold(&node, ms(2_000)).await;
+    let ids = hold(&node, ms(5_000)).await;
     let client = connect(&url).await;
     client
         .batch_execute(

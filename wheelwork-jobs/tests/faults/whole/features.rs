@@ -212,8 +212,12 @@ impl Play {
             let periodic = periodic.skip_later_than(skips);
             self.oracle().recurs(job, Duration::from_secs(each), skips, clock());
             for node in 0..NODES {
-                let stored = self.node(node).repeat(&periodic).await;
-                lock(&self.0.numbers).insert(stored.unwrap(), job);
+                let id = loop {
+                    if let Ok(id) = self.node(node).repeat(&periodic).await {
+                        break id;
+                    }
+                };
+                lock(&self.0.numbers).insert(id, job);
             }
         }
     }
