@@ -2,7 +2,6 @@
 
 use crate::common::{connect, redb, until};
 use crate::recorder::{Told, record, recorded};
-use std::collections::BTreeSet;
 use std::time::Duration;
 use tracing::Level;
 use wheelwork_jobs::{Job, JobId, Jobs, Kind, NewJob, Postgres, Retry};
@@ -78,8 +77,12 @@ async fn failures_are_told_in_the_span_of_their_run() {
     let jobs = Jobs::builder(store).handle(kind, fail).open().await.unwrap();
     let id = jobs.schedule(NewJob::new("bad", &()).unwrap()).await.unwrap();
     // The first may end late.
-    let both = || BTreeSet::from_iter(ended(id));
-    until("both spans have ended", || both().iter().eq(["1 retry", "2 dead"])).await;
+    let sorted = || {
+        let mut ended = ended(id);
+        ended.sort();
+        ended
+    };
+    until("both spans have ended", || sorted() == ["1 retry", "2 dead"]).await;
     let told = told_of(id);
     let levels: Vec<_> = told.iter().map(|told| told.level).collect();
     assert_eq!(levels, [Level::WARN, Level::ERROR]);
