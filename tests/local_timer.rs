@@ -259,11 +259,13 @@ fn it_works_on_the_systems_clock() {
     let timer = LocalTimer::default();
     let (begin, alarm) = (Instant::now(), Alarm::new());
     let mut sleep = timer.sleep(ms(3));
+    let mut waited = false; // not if this thread was interrupted for as long
     while alarm.poll(&mut sleep).is_pending() {
+        waited = true;
         std::thread::sleep(timer.time_to_park().expect("it waits"));
         timer.turn();
     }
-    assert!(begin.elapsed() >= ms(3) && alarm.wakes() <= 1);
+    assert!(begin.elapsed() >= ms(3) && alarm.wakes() == usize::from(waited));
     assert!(format!("{timer:?} {sleep:?}").contains("waiting: 0"));
 }
 
