@@ -93,7 +93,7 @@
 //!      process stops using the counter.
 //! 3. **A flood does not delay other timeouts**, because the worker hardly ever waits for a thread that schedules or
 //!    cancels.
-//!    - It waits only while the thread pushes to the same queue, or copies a counted reference under the lock of the
+//!    - It waits only while the thread uses the same queue, or copies a counted reference under the lock of the
 //!      same chunk. Both are rare, and take a few instructions, unless the system interrupts the thread there.
 //!    - New timeouts wait in a *chunk* of their thread, memory for 62 timeouts, at least until the first of them is due.
 //!    - A *pass* of the worker, one turn of its loop, expires all that are due, and then files at most about 100,000

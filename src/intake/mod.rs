@@ -1,7 +1,7 @@
 //! Intake: where other threads schedule, cancel and move timeouts, and the worker picks them up.
 //!
-//! Each thread that schedules owns a chunk of slots, and waits for no other while one of these is free: one atomic
-//! word in a slot decides how its timeout ends.
+//! Each thread that schedules owns a chunk of slots, and hardly ever waits for another while one of these is free: one
+//! atomic word in a slot decides how its timeout ends.
 //!
 //! - `slot`: one timeout, its phases, the word that decides between them, and the cell of its task
 //! - `chunk`: 62 slots, their owner, the free ones, and how long they live

@@ -18,7 +18,7 @@
 //! | step | a producer that has armed or moved a slot | the worker, at a look |
 //! |---|---|---|
 //! | 1 | fence | sets `look_by` and `announced` to never, fence |
-//! | 2 | if the deadline is before `announced` (the owner, which lowers it) or `look_by` (another thread): lowers `wanted`; then sets the bit in the word; then that in the summary, if it is not set | reads the slots |
+//! | 2 | if the deadline is before `announced` (to arm, which lowers it) or `look_by` (to move): lowers `wanted`; then sets the bit in the word; then that in the summary, if it is not set | reads the slots |
 //! | 3 | if it has lowered `wanted`: fence, wakes the worker if it would sleep beyond the deadline (see `alarm`) | sets both to the earliest deadline of those that stay New, under which it files the chunk in the wheel |
 //!
 //! The worker takes in the whole queue in each pass, and again before it sleeps beyond the next tick: it clears a
@@ -32,8 +32,8 @@
 //! producer reads never, or what the worker or the owner has stored since. Such a value promises a look
 //! that is still to come:
 //!
-//! - What the worker stores, it has filed in its wheel. It is the earliest deadline of the far timeouts: the near ones,
-//!   before it, are filed in the same pass, or the worker promises a look by theirs (see `worker/look`).
+//! - What the worker stores, it has filed in its wheel. It is the earliest deadline of the far timeouts: the sooner ones
+//!   run or are filed in the same pass, or are promised a look (see `worker/look` and `worker/expire`).
 //! - After the owner has lowered `announced`, it lowers `wanted` to the same time.
 //!   Only the owner relies on it, or the next owner after it. The change of `wanted` releases, and its taking
 //!   acquires. So a look that follows from it sets `announced` to never after the owner has lowered it: no

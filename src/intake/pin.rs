@@ -6,13 +6,13 @@
 //!
 //! | type | its holder has | made by |
 //! |---|---|---|
-//! | `Pin` | a pin; after a cancel that won, also the live pin | the owner, as it arms a slot; a clone |
+//! | `Pin` | a pin; after a cancel that won, also the live pin | the owner, as it arms a slot; a clone; `Emptied::take` |
 //! | `Runner` | the live pin during a run, and then the runner's own pin | a claim; `hand_over`, which leaves the worker a plain pin |
 //! | `Emptied` | the live pin of a timeout that a stop has ended, whose payload is in the slot | the end of a timer |
 //! | `FreeSlots` | Free slots that are not given back yet | the last unpin |
 //!
-//! None of them can be copied. To give up a pin or a slot is to consume the value that stands for it. So there are as
-//! many values as pins. `FreeSlots` have no destructor: if they are lost, the chunk stays for ever.
+//! None of them can be copied. To give up a pin or a slot is to consume the value that stands for it. So no pin is
+//! given up twice. `FreeSlots` have no destructor: if they are lost, the chunk stays for ever.
 //!
 //! Invariants:
 //! 1. A holder has a pin on one of the chunk's slots, or a Free slot that was not given back.

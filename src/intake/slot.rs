@@ -19,7 +19,7 @@
 //! | Free | not in use | none | arm -> New |
 //! | New | pending, found by a look at its chunk | in the cell | file -> Filed; claim -> Running; cancel, take_back -> Cancelled; empty -> Returned or Cancelled |
 //! | Filed | pending, has an entry in the wheel | in the cell | reschedule to a sooner time -> New; claim, cancel, take_back and empty as for New |
-//! | Running | claimed by the worker: runs, or waits in the executor | with the runner | go_on -> New or Filed; cancel -> Denied, unless it runs once; finish -> Expired, or Free if no handle is left; abandon (job dropped, or it goes on after the end of its timer) -> Cancelled |
+//! | Running | claimed by the worker: runs, or waits in the executor | with the runner | go_on -> New or Filed; cancel -> Denied, unless it runs once; finish -> Expired, or Free if no handle is left; abandon (job dropped, or the clock panics as it goes on) -> Cancelled |
 //! | Denied | running, and will not go on | with the runner | finish -> Expired, or Cancelled if it repeats, or Free if no handle is left; withdraw, or abandon (job dropped, or the run asks to go on) -> Cancelled |
 //! | Expired | has run for the last time | none | last unpin -> Free |
 //! | Cancelled | will not run | none, or as for Returned | last unpin -> Free |

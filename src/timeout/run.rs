@@ -2,7 +2,7 @@
 //!
 //! A task returns itself with the time of its next run, or nothing. If it returns nothing or panics, which drops it,
 //! the run is finished, and without a handle the slot is free. If it returns itself, the task goes back into the same
-//! slot, as a new timeout with a new version. On the worker, the worker files its token at once. On another thread, it
+//! slot, with a new version. On the worker, the worker files its token at once. On another thread, it
 //! is New, and its chunk announces it. A missed run of a series is announced as due now on either thread, so that it
 //! takes its place among the due timeouts.
 //!

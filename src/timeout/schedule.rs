@@ -3,8 +3,8 @@
 //! the deadline.
 //!
 //! **Internal timeouts** are those that the crate schedules for itself. The idle manager uses them. Users do not see
-//! them: no limit refuses them, no public count includes them, and no stop returns them. The end of the timer cancels
-//! them with the others. Their tasks hear of it after the report, because a stop with a limit must not wait for them.
+//! them: no limit refuses them, no public count includes them, and no stop returns them. The end of the timer
+//! always cancels them. Their tasks hear of it after the report, because a stop with a limit must not wait for them.
 //!
 //! All internal timeouts of a timer have one owner, which belongs to no thread. Their chunks bear the mark, so no
 //! slot of a user's timeout needs one. A lock guards the owner. It may be taken under a lock of the layers above. No

@@ -2,7 +2,7 @@
 //! counts for the thread, and takes the slots that it frees, if it is an owner in the same timer. Otherwise both go to
 //! what all threads share.
 //!
-//! A thread gets its owner in a timer when it schedules there for the first time. It drops the owner when it ends. If
+//! A thread gets its owner in a timer when it first schedules or makes a future there. It drops the owner when it ends. If
 //! the timer ends first, the thread drops the owner when it drops the timer's last handle, or next changes to another
 //! timer. The timeouts of a thread that ends stay pending, and run.
 

@@ -1,6 +1,6 @@
 //! Expire: claims due timeouts in the order of ticks, and hands their tasks to the executor. The worker itself runs the
-//! tasks of a timer without an executor, and always those that only wake a waker, so that a busy executor delays no
-//! wake-up.
+//! tasks of a timer without an executor, and always wake-ups and the watchdog's checks, so that a busy executor delays
+//! none of these.
 //!
 //! A claim decides what a token of the tick is now: a timeout that is due, one that was pushed back, which is filed
 //! again, or nothing, because the timeout has ended. The slots of ended timeouts are collected, and given back chunk

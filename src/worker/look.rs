@@ -8,7 +8,7 @@
 //! - due in a later tick of this pass: it goes into the wheel at once, under that tick
 //! - *near*: of the others, the nearest three quarters; all of them if they are twelve or fewer; none once the pass has
 //!   reached the drain cap. After the due timeouts of the pass have run, the worker *files* it: it inserts its entry into
-//!   the wheel, which keeps the remaining rounds
+//!   the wheel
 //! - *far*: it stays New, and the chunk is promised for the earliest of them
 //!
 //! So the worker looks about three times at a chunk that was filled, and not at each deadline. A cancel before

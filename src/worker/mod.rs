@@ -4,10 +4,10 @@
 //! The worker owns the wheel. Other threads meet it in the slots (`intake/slot`), the pending queue
 //! (`intake/pending`), the alarm that wakes it (`intake/alarm`), the requests and times of `intake/shared`, the table
 //! and the pools of chunks, and the end of the timer (`end`). The protocol of each is at the head of its file. On the
-//! system's clock, until it ends, the worker only uses `try_lock`, and tries again later if another thread has the
-//! lock. (The exception is the lock of a chunk's reference to itself, held for a clone of an `Arc`.) It waits for
-//! another thread only if it pops from a pool of chunks while that thread's push to the same place is in progress, or if
-//! it pushes to a pool while that thread's push adds memory to it.
+//! system's clock, until it ends, and outside tasks and executors, the worker only uses `try_lock`, and tries again
+//! later if another thread has the lock. (The exception is the lock of a chunk's reference to itself, held for a clone
+//! of an `Arc`.) It waits for another thread only at a pool of chunks: if it pops while that thread's push to the same
+//! place, or pop at the end of a block, is in progress, or if it pushes while that thread's push adds memory.
 //!
 //! A *pass* is one turn of the loop in `Worker::run`. `run_thread` is the thread from its start to its end.
 //!

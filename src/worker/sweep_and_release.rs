@@ -1,7 +1,7 @@
 //! Sweep and release: takes dead entries out of the wheel, and gives back the memory of vacant chunks, both over
 //! several passes.
 //!
-//! **Sweep.** A timeout's entry is dead once the timeout has ended or has another entry. A chunk's is dead once
+//! **Sweep.** A timeout's entry is dead once the timeout has ended or was pulled forward. A chunk's is dead once
 //! another look is promised. A promised look is live even if no timeout is pending in its chunk, so looks are
 //! left out of the count that requests a sweep. A sweep is requested once the dead entries outnumber the pending
 //! timeouts by too many (`wheel/sweep` has the rule; `intake/shared` defines by how many, and who asks). It visits the
