@@ -102,9 +102,9 @@
 //   watch      `Watch`, the handle of a connection
 //   shard      the seats of a group of threads under their lock, and their check
 //   manager    what all shards share
-//   seats      all seats of a shard, and the filing of their checks
+//   seats      all seats of a shard, the filing of their checks, and what follows an answer
 //   row        64 seats: the stages of a connection
-//   verdict    decides whether a connection is idle
+//   verdict    decides whether a connection is idle, and which kind comes first
 //   activity   the words that a touch writes and a check reads
 //   event      what a callback gets, and its answer
 //   outgoing   the progress of a write that only the system sees

@@ -4,13 +4,13 @@
 //! atomic word in a slot decides how its timeout ends.
 //!
 //! - `slot`: one timeout, its phases, the word that decides between them, and the cell of its task
-//! - `chunk`: 62 slots, their owner, the free ones, and how long they live
+//! - `chunk`: 62 slots, their owner, the free ones, how long they live, and which new and moved timeouts are announced
 //! - `pin`: what keeps a slot and its chunk: the pins of handles and runs, and free slots
 //! - `owner`: what a thread has in a timer: its chunk, its range of numbers, its counts
 //! - `pool`: chunks without an owner
 //! - `table`: all chunks, by number
 //! - `pending`: the pending queue, by which the worker learns of new timeouts
-//! - `alarm`: when a producer wakes the worker
+//! - `alarm`: when a producer that has announced a timeout wakes the worker
 //! - `limit`: the limit of pending timeouts
 //! - `shared`: what all parts of one timer share: the gate, which each handle keeps, with the clock; and the rest,
 //!   which goes with the timer: the chunks, the queues, the requests to the worker, and the counts

@@ -16,7 +16,7 @@
 //!   wheel
 //! - `tick_queue`: the due timeouts of one tick, in the order of scheduling
 //! - `expire`: hands due timeouts to the executor
-//! - `sweep_and_release`: sweeps dead entries out of the wheel, and releases vacant chunks
+//! - `sweep_and_release`: sweeps dead entries out of the wheel (`wheel/sweep` says when), and releases vacant chunks
 //! - `warnings`: warns of refusals, of a backlog, and of timeouts that run late
 //! - `sleep`: drops dead entries that would be next, and sleeps until the next live one
 //! - `end`: how the timer ends: closing, emptying, the report, and who waits for it

@@ -6,7 +6,7 @@
 //! it finds. So none of these ends the sleep. Before a sleep beyond the next tick, it arms the alarm, so that
 //! producers can wake it, once per tick at most (see `intake/alarm`).
 //!
-//! The wheel and the queues decide how long the worker sleeps. No count does: each thread
+//! The wheel (its `next_expiry`) and the queues decide how long the worker sleeps. No count does: each thread
 //! counts on its own, so the worker can see the end of a timeout before it sees its beginning.
 
 use super::Worker;
