@@ -81,8 +81,7 @@ impl<T> Mutex<T> {
     }
 }
 
-/// A condition variable for the slow paths: stopping, and waiting until a manual clock's jump is
-/// done.
+/// A condition variable for the slow paths: stops, moves of a manual clock, and the idle threads of a pool.
 pub(crate) struct Condvar(imp::Condvar);
 
 impl Condvar {

@@ -68,8 +68,8 @@
 //! A timer has one thread. It sleeps while nothing is due, and wakes up once per tick in which
 //! something is. One timer serves all runtimes of a process; make one and clone its handle.
 //!
-//! A [`Sleep`] takes 56 bytes, 64 with the feature `tracing`, and from its first poll a slot of 40 bytes in the timer. Its first poll costs
-//! as much as [`new_timeout`](crate::HashedWheelTimer::new_timeout) and two clock reads, and allocates nothing. A later
+//! A [`Sleep`] takes 56 bytes, 64 with the feature `tracing`, and from its first poll a slot of 40 bytes in the timer.
+//! Its first poll costs as much as [`new_timeout`](crate::HashedWheelTimer::new_timeout), and allocates nothing. A later
 //! poll with the same waker costs one clock read. A [`FutureTimeout`] whose future is ready at its first poll never
 //! uses the wheel.
 //!

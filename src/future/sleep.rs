@@ -6,8 +6,8 @@
 //!    timer is stopped. The worker sets no flag: the sleep reads the clock.
 //! 2. **Register, then check again.** A manual clock may pass the deadline before the waker is in the wheel,
 //!    and stand still afterwards. So after a registration or a reset on such a clock, the
-//!    sleep reads the clock again. On the system's clock it does so only after a reset to an instant, which
-//!    may have passed.
+//!    sleep reads the clock again. On the system's clock it does so only after a reset to an instant,
+//!    which may have passed, or by zero.
 //! 3. **The latest waker wins.** A new waker replaces the one in the wheel.
 //! 4. **A waker is cloned, woken and dropped under no lock.** The drop of a sleep drops its waker
 //!    immediately.

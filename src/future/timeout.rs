@@ -152,7 +152,7 @@ pin_project! {
     /// A future with a limit. Created by [`HashedWheelTimer::timeout`] and
     /// [`timeout_at`](HashedWheelTimer::timeout_at).
     ///
-    /// It does not use the timer until its future is pending for the first time. It drops the future
+    /// It puts nothing into the timer until its future is pending for the first time. It drops the future
     /// when it is dropped itself, not at the deadline.
     ///
     /// # Examples

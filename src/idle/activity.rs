@@ -1,12 +1,12 @@
 //! The last activity of a connection: the words that its handle writes and a check reads.
 //!
-//! A *touch* stores the time of a read, of a write, or of both. It is one or two stores, and does not involve the
+//! A *touch* stores the time of a read, of a write, or of both. It is one to three stores, and does not involve the
 //! timer: a later check reads the time, and plans the next check from it. A *pause* suspends the watching until it is
 //! resumed. The word `pauses` has these states:
 //!
 //! | `pauses` | state | transitions |
 //! |---|---|---|
-//! | 0 | watched | pause -> 1 |
+//! | 0 | watched | pause -> 1; the handle is dropped during the callback -> `ABANDONED` |
 //! | n > 0 | paused n times | pause -> n + 1; resume: touch, then -> n - 1; the handle is dropped during the callback -> `ABANDONED` |
 //! | `ABANDONED` | the handle was dropped while the callback has the connection | begin -> 0, for the seat's next user |
 //!

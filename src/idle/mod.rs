@@ -55,9 +55,9 @@
 //!   duration. Late by less than a tick, plus scheduling.
 //! - **The event or the touch wins.** A touch that happens before the check suppresses the event.
 //! - **No connection is lost.** If the timer is stopped, each watched connection is reported once,
-//!   as [`IdleKind::TimerStopped`]: on the worker's thread, at its end. A
-//!   [`stop`](crate::HashedWheelTimer::stop) that is the timer's first waits for that. No other stop
-//!   does. If an executor still has a job of the
+//!   as [`IdleKind::TimerStopped`]: on the worker's thread, at its end. The first
+//!   [`stop`](crate::HashedWheelTimer::stop) waits for that, unless another kind of stop has ended the
+//!   timer before. If an executor still has a job of the
 //!   manager, the connections of that shard are reported when the job is run or dropped. A job that an
 //!   executor drops before a stop is replaced.
 //! - **The manager's own timeouts stay out of sight.** The timer's limit does not apply to them,

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// How long a connection may be silent, and how old it may be, before it is reported.
 ///
 /// Every kind is off by default, and `None` turns it off again. [`Duration::ZERO`] means now: the connection is reported
-/// in each tick without a touch. [`Duration::MAX`] never passes. Clones share one allocation, so make a policy once and
+/// in each tick, touched or not. [`Duration::MAX`] never passes. Clones share one allocation, so make a policy once and
 /// watch many connections with it.
 ///
 /// # Examples

@@ -19,8 +19,8 @@ use std::time::Duration;
 
 /// Reports connections that have been silent for their duration.
 ///
-/// Clones are handles to the same manager. The manager keeps its timer alive while a clone exists
-/// or a connection is watched. See the [module](super) for a program.
+/// Clones are handles to the same manager. The manager keeps its timer alive while a clone or a
+/// [`Watch`] exists. See the [module](super) for a program.
 ///
 /// # Examples
 ///

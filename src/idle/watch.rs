@@ -14,7 +14,7 @@ use std::time::Duration;
 /// The handle of a watched connection. Record every read and write in it. Dropping it stops watching.
 ///
 /// `record_read`, `record_write` and `touch` take no lock and leave the wheel alone. Each is a clock
-/// read, and one or two relaxed stores into the connection's own memory. The `_at` forms save the
+/// read, and one to three relaxed stores into the connection's own memory. The `_at` forms save the
 /// clock read: an event loop takes the time once, when its poll returns
 /// ([`IdleTimeouts::now`](super::IdleTimeouts::now)). `watch`, `set_policy` and the drop take a
 /// lock for a short time.

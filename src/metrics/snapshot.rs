@@ -20,7 +20,8 @@ use super::lateness::Lateness;
 /// let before = timer.metrics();
 /// // a second later
 /// let now = timer.metrics();
-/// println!("{} a second, {} pending", now.expired - before.expired, now.pending);
+/// let expired = now.expired.saturating_sub(before.expired); // less if the executor has dropped jobs
+/// println!("{expired} a second, {} pending", now.pending);
 /// let begun = now.scheduled + now.rearmed;
 /// assert_eq!(begun, now.expired + now.cancelled + now.returned + now.pending);
 /// # Ok::<(), wheelwork::BuildError>(())
@@ -37,14 +38,15 @@ pub struct Metrics {
     /// [`Next::after`](crate::task::Next::after) or [`Next::at`](crate::task::Next::at). A timeout that is cancelled as it
     /// would go on counts here and as cancelled.
     pub rearmed: u64,
-    /// Successful calls of [`Timeout::reschedule`](crate::Timeout::reschedule).
+    /// Deadlines that were moved, by [`Timeout::reschedule`](crate::Timeout::reschedule) or in a waiting future.
     pub rescheduled: u64,
-    /// Timeouts handed to the executor, including those that are cancelled during their run.
+    /// Timeouts handed to the executor, including those that are cancelled during their run. Less those whose job was
+    /// dropped, or cancelled before it ran: from then on, they count as cancelled.
     pub expired: u64,
     /// Timeouts cancelled before a run, including those that were pending when the last handle was
     /// dropped.
     pub cancelled: u64,
-    /// Timeouts returned by `stop`.
+    /// Timeouts returned by `stop`. Less those that were cancelled since.
     pub returned: u64,
     /// Timeouts refused because the timer was stopped or a limit was reached.
     pub rejected: u64,
@@ -60,7 +62,7 @@ pub struct Metrics {
     pub slots: u64,
     /// Passes that reached the drain cap: they had more timeouts to put into the wheel than one pass may.
     pub passes_with_backlog: u64,
-    /// Ticks that the worker slept through because nothing was due.
+    /// Ticks without a pass of the worker: nothing was due, or it was busy.
     pub ticks_skipped: u64,
     /// The number of times the worker woke up.
     pub wakeups: u64,

@@ -171,7 +171,7 @@ impl Follower {
     }
 
     /// The instant at which the next tick begins in which something is due: a timeout, a future, or a check
-    /// of the idle manager. `None` if nothing is pending, or if the timer has stopped.
+    /// of the idle manager. `None` if nothing is pending that is ever due, or after a stop.
     ///
     /// The worker counts by the same rule. A timeout whose tick it has expired already, such as the first run of
     /// a series that begins at once, is due in the next tick. So once the timer has caught up with the clock, the

@@ -55,9 +55,8 @@ const GIVE_UP_AFTER: Duration = Duration::from_millis(1);
 
 struct Inner {
     origin: Instant,
-    /// Nanoseconds since `origin`. The acquire load in `elapsed` pairs with the release of the
-    /// `fetch_update` in `advance_in_one_jump`: a thread that reads a time also sees everything that happened
-    /// before the clock was moved to it.
+    /// Nanoseconds since `origin`. The acquire load in `elapsed_nanos` pairs with the release of each
+    /// move: a thread that reads a time also sees everything that happened before the clock was moved to it.
     elapsed: AtomicU64,
     followers: Mutex<Vec<Follower>>,
 }
@@ -186,7 +185,7 @@ impl ManualClock {
     /// time, if nothing is pending, or if all of it waits for ever.
     ///
     /// A check of an [idle manager](crate::idle) counts as due, even if no connection is silent then. In a
-    /// task, it moves the time and does not wait. It then returns `None` if something is due already.
+    /// task, it moves the time in one jump. It then returns `None` if something is due already.
     ///
     /// # Examples
     ///

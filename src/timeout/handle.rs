@@ -125,7 +125,7 @@ impl Timeout {
     }
 
     /// Whether the timeout was cancelled before its task could run, or run again. After a cancel during a run, it becomes
-    /// true once the task returns [`Next::after`](crate::task::Next::after) or [`Next::at`](crate::task::Next::at).
+    /// true at the end of the run, if the cancel returned true or the run asks to go on.
     pub fn is_cancelled(&self) -> bool {
         self.slot().phase() == Phase::Cancelled
     }

@@ -109,7 +109,8 @@ pub trait TimerTask: Sized + Send + 'static {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
-    /// `run` always returns [`Next::done`], and does not see its [`Run`]: a cancel of the run leaves no trace.
+    /// `run` always returns [`Next::done`], and does not ask whether it was cancelled. So a cancel of the run leaves
+    /// no trace.
     pub(crate) runs_once: bool,
     /// The task only wakes a waker, or is the watchdog's. It then runs on the worker, even if the timer has an
     /// executor, and a stop cancels it instead of returning it.

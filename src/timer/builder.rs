@@ -229,7 +229,8 @@ impl Builder {
     /// # Errors
     ///
     /// If a setting is out of its range, if it would have no effect beside the other settings, if there is no memory
-    /// for the buckets, or if the thread cannot be started. On WebAssembly without threads, none can.
+    /// for the buckets or no file descriptor for the clock, or if the thread cannot be started. On
+    /// WebAssembly without threads, none can.
     pub fn build(self) -> Result<HashedWheelTimer, BuildError> {
         // There is neither a thread nor a clock, and to read one would panic.
         if cfg!(all(target_family = "wasm", target_os = "unknown")) {

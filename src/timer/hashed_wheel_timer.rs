@@ -287,7 +287,8 @@ impl HashedWheelTimer {
 
     /// What each living thread has scheduled here. A thread is listed from its first timeout or future on.
     ///
-    /// It takes a lock for a short time. Only a thread that schedules for the first time, or that ends, can wait for it.
+    /// It takes a lock for a short time. Only threads that ask for counts, that schedule for the
+    /// first time, or that end can wait for it.
     ///
     /// O(threads that schedule).
     ///

@@ -10,7 +10,7 @@ impl HashedWheelTimer {
     ///
     /// Call it before each scrape, or every few seconds. The timer counts for itself and publishes
     /// nothing in between, so the facade costs scheduling and expiry nothing. It takes two locks for a short time. Only
-    /// a thread that publishes too, that schedules for the first time, or that ends can wait for them.
+    /// threads that ask for counts, that schedule for the first time, or that end can wait for them.
     ///
     /// Each timeout that has expired since the last call is one record of the histogram. If millions expire,
     /// publish on a thread other than the worker.
@@ -28,7 +28,7 @@ impl HashedWheelTimer {
     /// | `wheelwork_refused_total` | counter | jobs that the executor gave back |
     /// | `wheelwork_abandoned_total` | counter | jobs that the executor dropped |
     /// | `wheelwork_passes_with_backlog_total` | counter | passes that reached the drain cap |
-    /// | `wheelwork_ticks_skipped_total` | counter | ticks slept through |
+    /// | `wheelwork_ticks_skipped_total` | counter | ticks without a pass of the worker |
     /// | `wheelwork_wakeups_total` | counter | wake-ups of the worker |
     /// | `wheelwork_sweeps_total` | counter | sweeps of the wheel for dead entries |
     /// | `wheelwork_pending` | gauge | pending timeouts |
@@ -102,7 +102,7 @@ fn publish(timer: &Publication, metrics: &Metrics, recent: &Lateness) {
         ),
         (
             "wheelwork_ticks_skipped_total",
-            "Ticks that the worker slept through.",
+            "Ticks without a pass of the worker.",
             metrics.ticks_skipped,
         ),
         ("wheelwork_wakeups_total", "Wake-ups of the worker.", metrics.wakeups),

@@ -133,8 +133,8 @@ impl HashedWheelTimer {
         Ok(unprocessed.unwrap_or_default())
     }
 
-    /// Whether the timer has ended after a stop: nothing runs on its worker any more, and no more jobs
-    /// are handed to the executor. The worker's thread may end a little later.
+    /// Whether the timer has ended after a stop: no more timeouts run on its worker or are handed to the executor. The
+    /// worker's thread may still report idle connections and wake futures, and ends a little later.
     pub fn is_stopped(&self) -> bool {
         self.0.control.progress.is_finished()
     }

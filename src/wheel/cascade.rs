@@ -1,6 +1,6 @@
 //! A cascade: levels of buckets, each coarser than the one below. Timeouts are moved down from level to level. The
-//! *window* of a level spans all of its buckets. A timeout goes to the finest level whose window reaches it. A level
-//! is made when the first timeout needs it. A [`Layout`] determines where the windows begin. There are three layouts:
+//! *window* of a level spans all of its buckets. A timeout goes to the finest level whose window reaches it. A further
+//! level is made when a timeout needs it. A [`Layout`] determines where the windows begin. There are three layouts:
 //! Kafka's, that of the classic Linux timers, and a single level for the simple wheel.
 //!
 //! A bucket *expires* at its first tick. Then its timeouts are filed again and land in a finer

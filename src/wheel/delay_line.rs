@@ -21,7 +21,7 @@ const NONE: u32 = u32::MAX;
 /// Timeouts that all have the same delay: a list instead of a wheel.
 ///
 /// Most programs have a few delays: an idle timeout, a request timeout. A list for each of them needs no
-/// buckets. Each call is O(1) and touches at most three entries, and nothing is read before it is due. An entry
+/// buckets. Each call is O(1) and touches at most four entries, and nothing is read before it is due. An entry
 /// takes 24 bytes besides the value, and a removed one leaves nothing behind.
 ///
 /// Like the wheels, it is pure: the caller tells it the time in ticks of any length. Tick `u64::MAX` never comes.

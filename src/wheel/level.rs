@@ -124,7 +124,7 @@ impl Level {
         self.earliest.set(bucket, NOTHING);
     }
 
-    /// Sweeps one part of a bucket; see [`SweepPosition::resume`](super::structure::SweepPosition::resume).
+    /// Sweeps one part of a bucket; see [`SweepPosition::resume`](super::sweep::SweepPosition::resume).
     pub(super) fn sweep(
         &mut self,
         part: usize,

@@ -11,7 +11,7 @@
 //! | [`Hashed`] | one ring, rounds | yes | long timeouts are checked again |
 //! | [`Hierarchical`] | levels on demand | yes | larger entries, moved down |
 //! | [`LinuxClassic`] | five levels | yes | the same, and always 32 KiB |
-//! | [`Linux`] | nine levels | no | late by up to 12.7 % of the delay |
+//! | [`Linux`] | nine levels | no | late by a tick, or up to 12.7 % of the delay |
 //! | [`Simple`] | one ring | yes | refuses delays of a turn or more |
 //!
 //! Beside them: a [`DelayLine`] for timeouts of one fixed delay, a [`TimedWheel`] that is told the time in

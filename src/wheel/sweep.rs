@@ -7,8 +7,8 @@
 use super::bucket::Bucket;
 use super::token::Token;
 
-/// Whether more than `allowed` of the entries are dead, and more of them than live. So their memory stays
-/// proportional to that of the live ones.
+/// Whether the dead entries outnumber the live by more than `allowed`. So their memory stays proportional
+/// to that of the live ones.
 #[inline]
 pub(crate) fn is_sweep_worth_it(entries: usize, live: usize, allowed: usize) -> bool {
     entries > 2 * live + allowed

@@ -18,7 +18,7 @@ const SPEED_BITS: u32 = 32;
 ///
 /// Time can be paused, as in a game whose menu is open, and can run faster or slower. Each method that depends on
 /// the current time gets it from the caller, so a simulation can pass its own instants. An instant before the last
-/// change of speed counts as the instant of that change.
+/// pause, resume or change of speed counts as the instant of that one.
 ///
 /// # Examples
 ///
@@ -120,9 +120,9 @@ impl Ticks {
         self.tick_not_before(self.own_if_it_runs(deadline, REAL_TIME - 1))
     }
 
-    /// The instant at which a tick begins, if the speed stays as it is. If the tick began before the last change
-    /// of speed, this is the instant of that change. `None` if it never begins: while time is paused, and after 584
-    /// years.
+    /// The instant at which a tick begins, if the speed stays as it is. If the tick began before the last pause,
+    /// resume or change of speed, this is the instant of that one. `None` if it never begins: while time is
+    /// paused, and after 584 years.
     pub fn start_of(&self, tick: u64) -> Option<Instant> {
         let own = tick.checked_mul(self.tick.get()).filter(|_| !self.is_paused)?;
         let left = u128::from(own.saturating_sub(self.own)) << SPEED_BITS;

@@ -160,8 +160,8 @@ impl IdleStreams {
         }
     }
 
-    /// Multiplies all durations by `factor` until the next call, as [`IdleTimeouts::scale`] does. Use it
-    /// under pressure.
+    /// Multiplies all durations but the age and its grace by `factor` until the next call, as
+    /// [`IdleTimeouts::scale`] does. Use it under pressure.
     ///
     /// # Errors
     ///
@@ -267,7 +267,7 @@ pin_project! {
     /// - **After a stop of the timer**, the stream works on without idle timeouts: no task is woken, and a
     ///   read can wait forever. A failure that was reported before the stop stays. So stop the timer after
     ///   the connections have ended.
-    /// - **A drop ends the watch** and drops the wakers immediately.
+    /// - **A drop ends the reports** and drops the wakers immediately.
     /// - **Memory**: about 200 bytes for each stream, its watch included. Reads and writes allocate nothing,
     ///   unless the stream itself does; only a report and a failure allocate.
     ///
@@ -321,7 +321,7 @@ impl<S> IdleStream<S> {
         self.project().stream
     }
 
-    /// Ends the watch and returns the stream.
+    /// Ends the reports and returns the stream.
     pub fn into_inner(self) -> S {
         self.stream
     }
