@@ -297,15 +297,17 @@ impl Conn {
         }
     }
 
-    /// Ends the tunnel if it is over. Returns whether it is.
-    pub(crate) fn attend_tunnel(&self) -> bool {
+    /// Ends the tunnel if it is over. Returns whether it is. If a byte has come since the check, ensures that the next
+    /// check is not too late.
+    pub(crate) fn attend_tunnel(self: &Arc<Self>) -> bool {
         let news = self.take(Flags::TUNNEL_NEWS);
-        let since = self.idle_since.load(Ordering::Relaxed);
+        let end = after(self.idle_since.load(Ordering::Relaxed), self.limits().tunnel);
         let limit = if news & Flags::LOST != 0 {
             Limit::Timer
-        } else if news & Flags::DUE != 0 && self.now() >= after(since, self.limits().tunnel) {
+        } else if news & Flags::DUE != 0 && self.now() >= end {
             Limit::Tunnel
         } else {
+            self.arm(end);
             return false;
         };
         self.cut_off(limit);

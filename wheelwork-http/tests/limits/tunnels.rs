@@ -35,6 +35,25 @@ fn a_tunnel_is_closed_if_no_byte_flows() {
     });
 }
 
+/// A byte comes between the check and the turn of the task.
+#[test]
+fn a_tunnel_of_less_than_a_second_ends_in_time_after_a_late_byte() {
+    let limit = SECOND / 2;
+    world(Limits::none().tunnel(limit), async |world| {
+        let mut client = world.connect().await;
+        client.send(UPGRADE).await;
+        assert!(client.text().starts_with("HTTP/1.1 101 "));
+        client.send_at_once("x");
+        world.clock.advance_in_one_jump(limit);
+        settle().await;
+        assert_eq!(client.text(), "x");
+        world.pass(limit - TICK).await;
+        assert_eq!(world.cuts(), []);
+        world.pass(TICK).await;
+        assert_eq!(world.cuts(), [(Limit::Tunnel, Effect::Close)]);
+    });
+}
+
 /// Its request was in flight when the connection became old. The timer has nothing to do for it.
 #[test]
 fn a_tunnel_that_begins_in_the_grace_of_the_age_has_no_end_by_it() {
