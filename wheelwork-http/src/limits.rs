@@ -25,6 +25,7 @@ pub struct Rate {
 impl Rate {
     /// At least `bytes_per_second` in each `window` of waiting. A window of zero counts as a nanosecond.
     pub const fn new(bytes_per_second: u64, window: Duration) -> Self {
+        let window = if window.is_zero() { Duration::from_nanos(1) } else { window };
         Self { bytes_per_second, window }
     }
 }

@@ -134,11 +134,9 @@ impl Meter {
     /// Whether the streams of the connection keep the least rate, if there is one. A window that has just begun tells
     /// nothing yet: if the one before has kept the rate, its own end judges.
     fn is_link_used(&self, bounds: &Bounds, now: u64, all: u64) -> bool {
-        let waited = self.waited + now.saturating_sub(self.since);
-        bounds
-            .rate
-            .0
-            .is_some_and(|rate| self.is_kept || self.moved_at_least(rate, u128::from(waited), all))
+        let waited = u128::from(self.waited + now.saturating_sub(self.since));
+        let (rate, _) = bounds.rate;
+        rate.is_some_and(|rate| self.is_kept || self.moved_at_least(rate, waited, all))
     }
 
     fn pause_at(&self, bounds: &Bounds) -> u64 {
@@ -152,7 +150,7 @@ impl Meter {
     fn window_at(&self, bounds: &Bounds) -> u64 {
         match bounds.rate.0 {
             Some(rate) if self.is_waiting() => {
-                let left = nanos(rate.window).max(1).saturating_sub(self.waited);
+                let left = nanos(rate.window).saturating_sub(self.waited);
                 self.since.saturating_add(left)
             }
             _ => NEVER,
@@ -265,6 +263,15 @@ mod tests {
         assert_eq!(meter.judge(&bounds, 11 * SECOND, together(2_000)), None);
         assert_eq!(meter.judge(&bounds, 21 * SECOND, together(4_000)), None);
         assert_eq!(meter.judge(&bounds, 21 * SECOND + SECOND / 2, together(4_000)), None);
+    }
+
+    #[test]
+    fn a_window_of_zero_ends_a_wait_that_brings_nothing() {
+        let bounds = bounds(None, Some((1, 0)));
+        let mut meter = Meter::default();
+        meter.wait(SECOND, 0);
+        assert_eq!(meter.judge(&bounds, SECOND, ALONE), None);
+        assert_eq!(meter.judge(&bounds, SECOND + 1, ALONE), Some(Limit::BodyRate));
     }
 
     #[test]
