@@ -19,7 +19,7 @@ pub struct Cut<'a> {
     pub limit: Limit,
     /// What it does to the connection.
     pub effect: Effect,
-    /// The other end of the connection.
+    /// The other end of the connection; `Local` if the server itself waits.
     pub peer: &'a Peer,
     /// How long the connection has been open.
     pub open_for: Duration,

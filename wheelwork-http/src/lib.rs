@@ -26,7 +26,7 @@
 //!   bytes that the client took from the system's buffer, if the system reports them. If the server itself has closed
 //!   the window, the client is not blamed.
 //! - **HTTP/2 streams share a rate**: the rates of bodies and responses are measured over the whole connection.
-//! - **A limit of HTTP/2 ends a stream, not its connection**, except where the protocol leaves no other way.
+//! - **On HTTP/2, a request's limit ends its stream, not its connection**, except where the protocol leaves no other way.
 //! - **A closed connection keeps nothing**: its timeout is cancelled, its memory freed.
 //! - **Fail closed**: if the timer is stopped or refuses a timeout, connections are closed, not left without limits.
 //! - **A service's panic** ends its connection, or on HTTP/2 its stream. A callback's panic is caught.

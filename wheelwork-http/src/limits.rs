@@ -47,7 +47,7 @@ impl Rate {
 /// | [`response_rate`](Self::response_rate) | 500 bytes/s over 60 s | while a write waits | reset |
 /// | [`idle`](Self::idle) | 75 s | while no request is in flight | soft close |
 /// | [`age`](Self::age) | 1 h plus up to 6 min at random, unlimited grace | from accept | soft close |
-/// | [`ping`](Self::ping) | each 60 s, answered in 20 s | HTTP/2: while nothing is read and nothing taken | close |
+/// | [`ping`](Self::ping) | each 60 s, answered in 20 s | HTTP/2: while no request, body or pong comes | close |
 /// | [`control_frames`](Self::control_frames) | 100 in a second | HTTP/2: on top of those that requests and bodies account for | GOAWAY, close |
 /// | [`tunnel`](Self::tunnel) | 5 min | after an upgrade, while no byte flows | close |
 /// | [`connections`](Self::connections) | off | | the idlest are closed; accepts wait |
@@ -155,7 +155,8 @@ impl Limits {
         }
     }
 
-    /// From accept: the TLS handshake, the first byte, and as many bytes as tell HTTP/1 from HTTP/2.
+    /// From accept (with [`connections`](Self::connections), from its place): the TLS handshake, the first byte, and as
+    /// many bytes as tell HTTP/1 from HTTP/2.
     #[must_use]
     pub fn handshake(self, limit: impl Into<Option<Duration>>) -> Self {
         Self { handshake: limit.into(), ..self }
@@ -169,18 +170,18 @@ impl Limits {
         Self { header: limit.into(), ..self }
     }
 
-    /// The time between two chunks of a request's body, while the handler waits for it. The answer is 408. If the head
-    /// of the response was sent before, the body fails, and the stream or the connection is reset. On HTTP/2, a stream
-    /// with a chunk of the response that waits for the client's window is reset at the end of
-    /// [`response`](Self::response).
+    /// The time between two chunks of a request's body, while the handler waits for it. Before the head of the
+    /// response, the answer is 408, or `DEADLINE_EXCEEDED` for gRPC and gRPC-Web over HTTP/2. After it, the body fails,
+    /// and the stream or the connection ends. On HTTP/2, a stream with a chunk of the response that waits for the
+    /// client's window is reset at the end of [`response`](Self::response).
     ///
     /// A handler that has polled the body and found nothing counts as waiting until it polls again, or drops the body:
     /// this limit does not see that the rest has come meanwhile. So if a handler reads no further and goes on with
     /// other work, it should drop the body first.
     ///
-    /// The streams of an HTTP/2 connection share a link, and may take turns. So while all of them together keep the
-    /// least rate, a body may pause for this time multiplied by the number of requests in flight (the highest since
-    /// there was none).
+    /// The streams of an HTTP/2 connection share a link, and may take turns. So while [`body_rate`](Self::body_rate)
+    /// runs, and all of them together keep it, a body may pause for this time multiplied by the number of requests in
+    /// flight (the highest since there was none).
     #[must_use]
     pub fn body(self, limit: impl Into<Option<Duration>>) -> Self {
         self.for_each_request(|request| request.body(limit))
@@ -229,12 +230,12 @@ impl Limits {
         Self { handler_status: status, ..self }
     }
 
-    /// The time without progress while a write waits: the client takes no bytes, or on HTTP/2 opens no window.
-    /// Progress is what the client takes. If [`Socket::untaken`](crate::Socket::untaken) does not know that, it is what
-    /// the kernel takes, and the kernel takes more only when a part of its buffer is free. The connection is reset, or
-    /// on HTTP/2 the stream. There, the streams share a link, as with [`body`](Self::body), and while the socket is
-    /// full, what the client takes counts for each of them. So a stream that has stopped goes on beside one that keeps
-    /// the socket full.
+    /// The time without progress while a write waits: the client takes no bytes, or on HTTP/2 opens no window. Progress
+    /// is what the client takes. If [`Socket::untaken`](crate::Socket::untaken) does not know that, it is what the
+    /// kernel takes, and the kernel takes more only when a part of its buffer is free. The connection is reset; on
+    /// HTTP/2 the stream, if the socket takes bytes. There, the streams share a link, as with
+    /// [`body`](Self::body), and while the socket is full, what the client takes counts for each of them. So a stream
+    /// that has stopped goes on beside one that keeps the socket full.
     #[must_use]
     pub fn response(self, limit: impl Into<Option<Duration>>) -> Self {
         self.for_each_request(|request| request.response(limit))
@@ -257,8 +258,8 @@ impl Limits {
         Self { idle: limit.into(), ..self }
     }
 
-    /// The age at which a connection is closed softly, and how long its requests may go on then. With no
-    /// grace, they go on until they end. Tunnels have no age.
+    /// The age at which a connection is closed softly, and how long its requests may go on then. With no grace,
+    /// they go on until they end. Tunnels of HTTP/1 have no age.
     ///
     /// On HTTP/2, the soft close is a GOAWAY with a ping, and once the client has answered the ping, another GOAWAY that
     /// ends new requests. Until then a client may begin some (RFC 9113 section 6.8). So one that answers no such ping
@@ -279,9 +280,9 @@ impl Limits {
         Self { age_jitter: most.into(), ..self }
     }
 
-    /// HTTP/2: pings a client from which nothing was read for `interval`, and closes the connection if no answer
-    /// comes within `answer`. A ping waits behind what was written before it, which a slow link may carry for minutes.
-    /// So while the client still takes those bytes, no answer is late.
+    /// HTTP/2: pings a client that sends no request, body or pong for `interval`, and closes the connection if no
+    /// answer comes within `answer`. A ping waits behind what was written before it, which a slow link may carry for
+    /// minutes. So while the client still takes those bytes, no answer is late.
     #[must_use]
     pub fn ping(self, interval: impl Into<Option<Duration>>, answer: Duration) -> Self {
         // hyper adds them to the current time, and panics if no clock can tell the sum.
@@ -290,8 +291,8 @@ impl Limits {
 
     /// HTTP/2: the most control frames in a second, on top of those that requests and bodies account for. A control
     /// frame is any but DATA and the first frame of a request: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM,
-    /// those of unknown types, and answers to the server's own. The allowance of up to ten seconds can be saved up, and
-    /// a connection begins with that much. On top come 20 for each request, 8 for each chunk of a response, 1 for each
+    /// those of unknown types, and answers to the server's own. A connection begins with the allowance of ten seconds,
+    /// and as much again can be saved up. On top come 20 for each request, 8 for each chunk of a response, 1 for each
     /// 64 bytes that the server writes, and 1 for each frame of DATA. So for each chunk a client may send a ping and
     /// two WINDOW_UPDATE frames, or it may send two of these for each 128 bytes. 0 counts as 1. At its end, the client
     /// gets GOAWAY with ENHANCE_YOUR_CALM (RFC 9113 section 10.5), and the connection is closed.

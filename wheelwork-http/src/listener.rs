@@ -69,7 +69,7 @@ impl Socket for tokio::io::DuplexStream {}
 
 /// Where connections come from.
 ///
-/// There is one for TCP, for Unix sockets, and for these with TLS.
+/// There is one for TCP, for Unix sockets, and for these with TLS or behind a proxy.
 pub trait Listener: Send + 'static {
     /// What comes before HTTP.
     type Handshake: Handshake;
@@ -78,8 +78,8 @@ pub trait Listener: Send + 'static {
     ///
     /// # Errors
     ///
-    /// After an error, the server waits for 5 ms, and longer after each further one. If there are no more
-    /// descriptors, it closes idle connections.
+    /// After an error that is not of one connection, the server waits for 5 ms, then longer, up to 1 s. If there are no
+    /// more descriptors, it closes idle connections.
     fn accept(
         &mut self,
     ) -> impl Future<Output = io::Result<(<Self::Handshake as Handshake>::Future, Peer)>> + Send;

@@ -108,7 +108,7 @@ impl Desk {
         self.register().places.iter().flatten().cloned().collect()
     }
 
-    /// Up to `n` connections without requests, the longest unused first.
+    /// Up to `n` connections without requests: those that are unused longest.
     pub(crate) fn idlest(&self, n: usize) -> Vec<Arc<Conn>> {
         let unused = |conn: Arc<Conn>| Some((conn.unused_since()?, conn));
         let mut unused: Vec<_> = self.all().into_iter().filter_map(unused).collect();

@@ -1,7 +1,7 @@
 //! `Record`: what limits know of a request.
 //!
 //! It is told the time, and the limits of the server. A request of HTTP/1 without a body and without limits of its own
-//! needs no record: the connection has a word for its handler.
+//! needs no record, unless the server tells limits: the connection has a word for its handler.
 
 use super::flow::Flow;
 use crate::limit::Limit;

@@ -28,7 +28,7 @@ pub(crate) struct Flags;
 impl Flags {
     /// The check has found a deadline that is due.
     pub(crate) const DUE: u16 = 1;
-    /// The check was dropped: the timer was stopped.
+    /// The check was dropped or refused.
     pub(crate) const LOST: u16 = 1 << 1;
     /// The handler's limit has passed, for the request without a record.
     pub(crate) const PASSED: u16 = 1 << 2;

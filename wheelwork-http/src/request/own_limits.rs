@@ -42,8 +42,9 @@ impl OwnLimits {
         Some(record.limits(&conn.limits().request))
     }
 
-    /// Puts other limits in force: those of the handler and the body from now on, those of the response if its head has
-    /// not been sent. A clock that runs keeps its start. So a limit that would have ended by now ends within a tick.
+    /// Puts other limits in force: those of the handler and the body from now on, over HTTP/1, those of the response
+    /// only before its head. A clock that runs keeps its start. So a limit that would have ended by now ends within a
+    /// tick.
     ///
     /// Returns false if the request has ended, or one of its limits has passed.
     pub fn change(&self, change: impl FnOnce(RequestLimits) -> RequestLimits) -> bool {

@@ -14,7 +14,7 @@ use wheelwork::HashedWheelTimer;
 const FIRST_WAIT: Duration = Duration::from_millis(5);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// The part of the idle connections that one call closes: enough that the search for them is rare.
+/// One call closes up to this part of all connections: enough that the search for them is rare.
 const SHARE: usize = 64;
 
 /// How long to wait after errors of accept.

@@ -102,8 +102,8 @@ impl IntoFuture for NoSignal {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// The connections that had requests, or were tunnels, when the time for the shutdown was over. Their handlers may
-    /// still be ending.
+    /// The connections that had requests, or were tunnels, when the time for the shutdown, or their grace, was over.
+    /// Their handlers may still be ending.
     pub cut: Vec<Peer>,
 }
 
@@ -116,7 +116,7 @@ impl<L, S, F> Serve<L, S, F> {
         Self { timer: Some(timer.clone()), ..self }
     }
 
-    /// Calls `on_cut` for each limit that passes, on the task of the connection. It must not block. A panic is
+    /// Calls `on_cut` for each limit that passes, on the task that finds it. It must not block. A panic is
     /// caught.
     pub fn on_cut(self, on_cut: impl Fn(&Cut<'_>) + Send + Sync + 'static) -> Self {
         Self { on_cut: Some(Arc::new(on_cut)), ..self }
@@ -141,8 +141,8 @@ impl<L, S, F> Serve<L, S, F> {
         Self { limits_for: Some(Arc::new(limits_for)), ..self }
     }
 
-    /// Puts the [`Peer`] of its connection among the extensions of each request. It costs each request one or
-    /// two allocations.
+    /// Puts the [`Peer`] of its connection among the extensions of each request. It costs each request up
+    /// to three allocations.
     ///
     /// ```
     /// use axum::{Extension, Router, routing::get};
@@ -159,7 +159,7 @@ impl<L, S, F> Serve<L, S, F> {
     }
 
     /// Puts the [`OwnLimits`](crate::OwnLimits) of each request among its extensions, so that its handler can change
-    /// them. It costs each request two or three allocations.
+    /// them. It costs each request up to four allocations.
     pub fn tell_limits(self) -> Self {
         Self { tells_limits: true, ..self }
     }
@@ -182,11 +182,11 @@ impl<L, S, F> Serve<L, S, F> {
         Server(self.desk.clone())
     }
 
-    /// Shuts down when `signal` is ready: no connection is accepted any more, idle connections are closed, and
-    /// requests have the time of [`Limits::shutdown`]. Requests that are left then are cut, and reported. The server
-    /// does not wait for the tasks of cut connections: their handlers may go on for a few milliseconds, or longer if
-    /// they block. If [`Report::cut`] is not empty, wait until [`Server::connections`] is 0 before you close what
-    /// handlers use. This counts no handler of HTTP/2 that blocks its thread after its client has gone.
+    /// Shuts down when `signal` is ready: the connections that wait are the last to be accepted, idle connections are
+    /// closed, and requests have the time of [`Limits::shutdown`]. Requests that are left then are cut, and reported.
+    /// The server does not wait for the tasks of cut connections: their handlers may go on for a few milliseconds, or
+    /// longer if they block. If [`Report::cut`] is not empty, wait until [`Server::connections`] is 0 before you close
+    /// what handlers use. This counts no handler of HTTP/2 that blocks its thread after its client has gone.
     pub fn with_graceful_shutdown<G>(self, signal: G) -> Serve<L, S, G>
     where
         G: Future<Output = ()> + Send + 'static,
