@@ -80,7 +80,7 @@ impl<S: Store> Node<S> {
 
     fn confirm_or_bury(&self, claim: Claim, starts: u32) {
         let Some(kind) = self.confirmed(claim, starts) else { return };
-        let error = format!("it began {} times and never ended", starts - 1);
+        let error = format!("it began at least {} times and never ended", starts - 1);
         let (name, id) = (&*self.kinds[kind], claim.id);
         tell!(error, [kind = name, %id, error], "{name} {id} is dead: {error}");
         let end = End { claim, outcome: Outcome::Bury { error } };

@@ -67,10 +67,11 @@ impl<S: Store> Node<S> {
             Ok(ClaimedLimited { claimed, busy, next }) => {
                 let now = host::now();
                 let pause = PAUSE + PAUSE.mul_f64(fastrand::f64());
-                *at = if busy {
-                    Some(now + pause)
-                } else {
-                    next.map(|next| self.clock().safe_instant_of(next))
+                *at = match next {
+                    _ if busy => Some(now + pause),
+                    // As many as one call claims: there may be more.
+                    None if claimed.len() == room.size => Some(now),
+                    _ => next.map(|next| self.clock().safe_instant_of(next)),
                 };
                 self.hold(claimed);
                 Ok(())

@@ -8,12 +8,15 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio_postgres::{Config, NoTls};
 use wheelwork_jobs::kind::Rate;
 use wheelwork_jobs::store::Calls;
-use wheelwork_jobs::store::{Claim, ClaimedLimited, End, Insert, KindLimits, NodeId, Outcome};
+use wheelwork_jobs::store::{
+    Claim, ClaimedLimited, End, Insert, KindLimits, Most, NodeId, Outcome,
+};
 use wheelwork_jobs::{Job, Jobs, JobsBuilder, Kind, NewJob, Postgres, Retry, Store};
 
 on_every_store! {
     no_more_jobs_run_at_once_than_all_nodes_together_may
     every_way_in_which_a_job_ends_makes_a_place
+    all_places_are_taken_at_once
     a_limited_job_is_run_in_time_and_not_before
     a_rate_is_kept_by_all_nodes_together
     a_rate_lets_a_burst_through_at_once
@@ -21,6 +24,7 @@ on_every_store! {
     a_limited_kind_can_be_paused
     the_end_of_a_job_lets_the_next_one_begin_at_once
     a_job_that_is_taken_away_makes_a_place_on_another_node
+    a_glance_tells_whether_it_has_counted_all_claimed_jobs
 }
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -125,6 +129,16 @@ async fn every_way_in_which_a_job_ends_makes_a_place<S: Shared>(store: S) {
     }
 }
 
+/// A call claims a thousand at most, and the next beat is minutes away.
+async fn all_places_are_taken_at_once<S: Shared>(store: S) {
+    let jobs = Jobs::open(store.clone()).await.unwrap();
+    assert!(jobs.schedule_all((0..1_500).map(job)).await.iter().all(Result::is_ok));
+    let kind = Kind::new("n").concurrency(1_500).total_concurrency(1_500);
+    let node = node(&store, kind, &Crowd::default(), HOUR).window(HOUR).liveness(HOUR);
+    let node = node.open().await.unwrap();
+    until("all run", || node.metrics().running == 1_500).await;
+}
+
 async fn a_limited_job_is_run_in_time_and_not_before<S: Shared>(store: S) {
     let late = Arc::new(AtomicUsize::new(0));
     let note = late.clone();
@@ -158,6 +172,24 @@ async fn a_rate_is_kept_by_all_nodes_together<S: Shared>(store: S) {
     until("all are done", || done() == 60).await;
     // One, and 50 in a second.
     assert!(begun.elapsed() >= ms(1_150), "{:?}", begun.elapsed());
+}
+
+async fn a_glance_tells_whether_it_has_counted_all_claimed_jobs<S: Shared>(store: S) {
+    let crowd = Crowd::default();
+    let node = node(&store, Kind::new("n"), &crowd, HOUR)
+        .handle("other", async |_: Job<u32, S>| {
+            tokio::time::sleep(HOUR).await;
+            Ok::<_, String>(())
+        })
+        .open()
+        .await
+        .unwrap();
+    node.schedule(job(1)).await.unwrap();
+    node.schedule(NewJob::new("other", &1).unwrap()).await.unwrap();
+    until("both run", || node.metrics().running == 2).await;
+    let glance = store.glance(Most { kinds: 1, ..Most::ALL }).await.unwrap();
+    let counted: u64 = glance.kinds.iter().map(|kind| kind.claimed).sum();
+    assert!(counted == 2 || !glance.all_claimed, "{glance:?}");
 }
 
 /// A node, and what it claims.

@@ -18,7 +18,7 @@ impl View {
         let all_kinds = kinds.len() <= most.kinds;
         kinds.truncate(most.kinds);
         let share = most.free / kinds.len().max(1);
-        let (mut counted, mut all_claimed) = (BTreeMap::new(), true);
+        let (mut counted, mut all_claimed) = (BTreeMap::new(), all_kinds);
         let mut most_waiting = share as u64;
         for kind in kinds {
             let (stats, is_all) = self.count(&kind, share, now, shared)?;

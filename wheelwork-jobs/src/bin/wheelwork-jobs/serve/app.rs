@@ -140,7 +140,7 @@ impl<S: Store> App<S> {
         };
         Ok(match self.jobs.get(id).await? {
             Some(job) => html(page::job(&job, self.guard.allows_changes())),
-            None => refuse(StatusCode::NOT_FOUND, "no such job: a job that is done is not stored"),
+            None => refuse(StatusCode::NOT_FOUND, "no such job: it may be done, and not kept"),
         })
     }
 
