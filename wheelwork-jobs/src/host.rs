@@ -1,7 +1,7 @@
 //! What a node has from its process: the time, a timer, threads and tasks.
 //!
 //! The package `tests/sim` has a module of its own in its place: there, nodes run on virtual time, in one thread, in an
-//! order that a seed decides. So the node reads no clock and spawns no task elsewhere.
+//! order that a seed decides. So the node reads no clock and spawns only blocking handlers elsewhere.
 
 use std::time::{Duration, Instant};
 use std::{io, thread};

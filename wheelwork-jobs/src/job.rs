@@ -191,7 +191,7 @@ impl NewJob {
     ///
     /// A node claims the most urgent due jobs first, and begins the most urgent of those that it holds. Among
     /// equals, the earliest comes first. A node does not give back a claimed job for a more urgent one: while it
-    /// holds [`most_held`](crate::Kind::most_held) jobs, more urgent ones wait in the store. Nothing
+    /// holds [`most_held`](crate::Kind::most_held) jobs that are due, more urgent ones wait in the store. Nothing
     /// keeps a job from waiting for as long as there are more urgent ones. Kinds do not compete.
     pub fn priority(mut self, priority: u8) -> Self {
         self.priority = priority.min(Self::HIGHEST_PRIORITY);
@@ -292,9 +292,10 @@ pub struct StoredJob {
     pub key: Option<String>,
     /// When it is due, by the database's clock.
     pub due: SystemTime,
-    /// The payload as JSON. That of a periodic job is in the field `payload` of an object that also has its rule.
+    /// The payload as JSON. That of a periodic job, or of a group's last one, is in the field `payload` of an
+    /// object that also has the rule, or the members.
     pub payload: String,
-    /// How urgent it is: from 0 to [`NewJob::HIGHEST_PRIORITY`].
+    /// How urgent it is: from 0 to [`NewJob::HIGHEST_PRIORITY`]. 0 if it is done.
     pub priority: u8,
     /// How many attempts have failed.
     pub attempts: u32,

@@ -49,7 +49,7 @@ impl<S: Store> Jobs<S> {
     ///
     /// # Errors
     ///
-    /// If the store fails, or if this is called outside a tokio runtime.
+    /// As [`JobsBuilder::open`].
     pub async fn open(store: S) -> Result<Self, OpenError> {
         Self::builder(store).open().await
     }
@@ -146,8 +146,9 @@ impl<S: Store> Jobs<S> {
     ///
     /// # Errors
     ///
-    /// If the key is taken or too long, the very job is stored already, or the store fails. The job comes
-    /// back in the error. If the store fails, a transaction of PostgreSQL fails as a whole: roll it back.
+    /// If the key is taken or too long, the very job is stored already, or the store fails. The job comes back in the
+    /// error. After an error of the store that is not [`is_undone`](StoreError::is_undone), roll a transaction of
+    /// PostgreSQL back.
     pub fn schedule_in<'a>(
         &'a self,
         transaction: impl Transaction<S> + 'a,
@@ -374,8 +375,8 @@ impl<S: Store> Jobs<S> {
     /// run go on. False if it was paused already. The pause survives restarts, and a kind can be paused that has no
     /// jobs yet. Jobs can be scheduled meanwhile, and [`stats`](Self::stats) tells that the kind is paused.
     ///
-    /// Other nodes are told. Until they know, they can begin jobs that they hold already: for a few milliseconds, or
-    /// until their next beat if the notice is lost. Then they let these jobs go.
+    /// All nodes are told, this one too. Until they know, they can begin jobs that they hold already: for a few
+    /// milliseconds, or until their next beat if the notice is lost. Then they let these jobs go.
     ///
     /// ```
     /// # use wheelwork_jobs::{Job, Jobs, NewJob, Redb};
@@ -441,7 +442,7 @@ impl<S: Store> Jobs<S> {
         Ok(true)
     }
 
-    /// One job, as it is stored. `None` if it has ended.
+    /// One job, as it is stored or kept. `None` if there is none.
     ///
     /// # Errors
     ///
@@ -479,8 +480,8 @@ impl<S: Store> Jobs<S> {
         self.0.node.call(|store| async move { store.glance(Most::GLANCE).await }).await
     }
 
-    /// Some dead or free jobs, without their payloads. Reads at most [`Peek::MOST_READ`] rows, however many jobs
-    /// there are. Jobs with the same due time have no order.
+    /// Some free, dead or done jobs, without their payloads. Reads at most [`Peek::MOST_READ`] rows, however many jobs
+    /// there are, in [`Redb`](crate::Redb) beside those that are claimed. Jobs with the same due time have no order.
     ///
     /// # Errors
     ///

@@ -42,7 +42,7 @@ impl Rate {
     const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
 
     /// At most `most` in any period: a fiftieth of them at once, and the rest evenly. Those at once are missing
-    /// from the even rest, so a backlog loses as many.
+    /// from the even rest, so a backlog loses one less.
     pub(crate) fn new(most: u32, period: Duration) -> Self {
         let most = most.max(1);
         let burst = most.div_ceil(50);
@@ -93,8 +93,8 @@ impl Kind {
         self
     }
 
-    /// How often an attempt may begin and not end, because its process has ended or lost contact. After that, the
-    /// job is dead. At least 1. The first beginning does not count, so that it costs no write.
+    /// How often an attempt may begin and not end, because its process has ended or lost contact. After that, the job
+    /// is dead. At least 1. The first beginning does not count and costs no write, while the node hears notices.
     ///
     /// Without this limit, a job that ends its process each time it runs would take down one node after the other.
     /// The embedded store does not count, so such a job runs again at each start of the process.
@@ -119,10 +119,11 @@ impl Kind {
     /// A node claims such jobs when they are due and not before, as many as it can run at once. A claim counts until
     /// its end is stored. The claims of a dead node count until the end of its liveness.
     ///
-    /// The limit is hard for claims: at no time have all nodes together more. There can be more handlers than claims
-    /// if a job is cancelled or moved while it runs, or a node loses contact for longer than its liveness: the handler
-    /// is [told to end](crate::Job::cancellation), and another job can begin. Each node obeys its own setting, and
-    /// counts the claims of the nodes that have one.
+    /// The limit is hard for claims: at no time have all nodes together more. There can be more handlers than claims if
+    /// a job is cancelled or moved while it runs, if a node loses contact for longer than its liveness, if it stops
+    /// before its handlers end, or if a handler goes on after the commit of [`complete_in`](crate::Job::complete_in):
+    /// another job can begin. But for the last, the handler is [told to end](crate::Job::cancellation). Each node obeys
+    /// its own setting, and counts the claims of the nodes that have one.
     pub fn total_concurrency(mut self, most: impl Into<Option<usize>>) -> Self {
         self.total_concurrency = most.into().map(|most| most.max(1));
         self
@@ -133,9 +134,9 @@ impl Kind {
     ///
     /// In no period of this length are more jobs claimed, by the database's clock, and a node begins what it has
     /// claimed at once. They are spread: a fiftieth may begin together (one, if there are at most fifty), the others
-    /// follow evenly. So a backlog gets at least 98 % of the rate, and the whole rate if that is at most fifty in a
-    /// period. All nodes together have one count; each obeys its own setting. In the embedded store, the count begins
-    /// anew with each process.
+    /// follow evenly. So a backlog gets 98 % of the rate. With at most fifty in a period, it also loses the time by
+    /// which each claim is late. All nodes together have one count; each obeys its own setting. In the embedded store,
+    /// the count begins anew with each process.
     pub fn rate(mut self, most: u32, period: Duration) -> Self {
         self.rate = Some(Rate::new(most, period));
         self

@@ -33,7 +33,7 @@ macro_rules! counts {
             pub lapsed: u64,
             /// Times at which the database's clock jumped.
             pub clock_steps: u64,
-            /// Calls of the store that failed.
+            /// Calls of the store that failed, of those that the node makes for itself.
             pub store_errors: u64,
             /// Whether it has died, as [`Jobs::health`](crate::Jobs::health) reports.
             pub died: bool,
@@ -73,7 +73,7 @@ counts! {
     fired: "fired_total", "Jobs whose handler was called.";
     /// Jobs that were done.
     done: "done_total", "Jobs done.";
-    /// Runs that ended with an error or a panic, or were longer than their limit.
+    /// Runs that ended with an error or a panic, or were dropped after their limit.
     failed: "failed_total", "Runs that failed.";
     /// Failures after which a job runs again.
     retried: "retried_total", "Failures after which a job runs again.";

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-/// The most ends in one call.
+/// The most new ends in one call, and as many old ones.
 const BATCH: usize = 1_000;
 
 /// How long runs still begin while no end can be stored.

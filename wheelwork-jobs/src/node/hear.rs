@@ -1,4 +1,4 @@
-//! Hears the store's notices. They are only hints: whoever may read the database's tables may send them. So the
+//! Hears the store's notices. They are only hints: whoever may connect to the database may send them. So the
 //! node looks before it acts.
 
 use super::Node;

@@ -5,7 +5,7 @@
 //! finds each free job at least a sixth of the liveness before the job is due, because the window is at least half of
 //! it. It also starts a check of the claims due before the beat after the next.
 //!
-//! Beats wait for nothing else that the node does.
+//! Beats wait only for a new number of the node.
 
 use super::backoff::Backoff;
 use super::{Node, lock, until};

@@ -24,8 +24,8 @@ const SHIFTS: u32 = 12;
 
 /// A job that recurs on a cron schedule in a time zone, for [`Jobs::repeat`](crate::Jobs::repeat).
 ///
-/// The expression has five fields, or six with seconds first: `30 2 * * *`, `*/10 * * * * *`, `0 9 * * MON-FRI`,
-/// `0 0 L * *`. The zone is a name of the IANA database, such as `Europe/Berlin`.
+/// The expression has five fields, six with seconds first, or seven with years last: `30 2 * * *`, `*/10 * * * * *`, `0
+/// 9 * * MON-FRI`, `0 0 L * *`. The zone is a name of the IANA database, such as `Europe/Berlin`.
 ///
 /// **Daylight saving.** If hours, minutes and seconds are numbers, ranges or lists, the job runs once a day at each
 /// of these times: times that a clock skips run once at the end of the gap, and a time that it shows twice runs the
@@ -35,11 +35,11 @@ const SHIFTS: u32 = 12;
 /// **Missed occurrences**, because no node ran, or because a run took longer than the period: one run, as soon as
 /// possible, stands for all of them. With [`skip_later_than`](Self::skip_later_than), none does.
 ///
-/// **Failures** are retried as their [`Kind`](crate::Kind) sets. If the next occurrence comes before the retry, or
-/// the attempts are used up, this occurrence is given up: its error stays in the store until the next success.
-/// A periodic job is never dead, unless it ends its process ([`Kind::max_claims`](crate::Kind::max_claims), which the
-/// embedded store does not count). A node that does not know its zone, or has no feature `cron`, cannot run it, and
-/// leaves it for an hour once the attempts are used up.
+/// **Failures** are retried as their [`Kind`](crate::Kind) sets. If the next occurrence comes before the retry, or the
+/// attempts are used up, this occurrence is given up: its error stays in the store until the next success or skip. A
+/// periodic job is dead only if it ends its process ([`Kind::max_claims`](crate::Kind::max_claims), which the embedded
+/// store does not count), or has no further occurrence. A node that does not know its zone, or has no feature `cron`,
+/// cannot run it, and leaves it for an hour once the attempts are used up.
 ///
 /// ```
 /// # use std::time::{Duration, SystemTime};

@@ -4,7 +4,8 @@
 //!
 //! - `cron`: the rule, an expression in a time zone
 //!
-//! The next occurrence follows from the rule and the start of the run, whatever node asks.
+//! The next occurrence follows from the rule and the start of the run, or its end after a failure or where late ones
+//! are skipped, whatever node asks.
 
 #[cfg(feature = "cron")]
 mod cron;

@@ -48,7 +48,8 @@ impl Glance {
     pub const MOST_KINDS: usize = 100;
     /// The most free jobs that are counted, of all kinds together. Each kind has the same share.
     pub const MOST_FREE: usize = 20_000;
-    /// The most claimed jobs that are counted, of all kinds together. The same holds for dead ones.
+    /// The most claimed jobs that are counted, of all kinds together (in [`Redb`](crate::Redb), these are within
+    /// `MOST_FREE`). The same holds for dead ones.
     pub const MOST_OTHERS: usize = 10_000;
 
     /// The counts in the text format of Prometheus, with names that begin with `wheelwork_jobs_store_`. One

@@ -270,7 +270,8 @@ pub(crate) trait Transact<S>: Send {
     fn insert(self, store: &S, window: Duration, job: &NewJob) -> impl Answer<Option<Insertion>>;
 
     /// Ends a run if its claim still holds: moves the job to its next occurrence, keeps it as one that is done, or
-    /// deletes it. If the job moves, this tells the nodes as [`insert`](Self::insert) does.
+    /// deletes it. If the job moves, the nodes are told as by [`insert`](Self::insert), in `Redb` at the end of the
+    /// run.
     fn complete(
         self,
         store: &S,
@@ -692,6 +693,7 @@ pub struct KindStats {
     pub dead: u64,
     /// Whether the kind is [paused](crate::Jobs::pause).
     pub paused: bool,
-    /// When the first job of the kind that is not dead is due.
+    /// When the first job of the kind is due that is not dead. In `Redb`, last jobs that wait for their group are left
+    /// out.
     pub next_due: Option<std::time::SystemTime>,
 }

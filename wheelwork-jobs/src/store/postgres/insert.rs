@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio_postgres::error::SqlState;
 use uuid::Uuid;
 
-/// How long jobs whose key is held are looked for among the others. Then all that are left count as busy.
+/// How long jobs whose key is held are looked for among the others. Then each part that is locked counts as busy.
 const SEPARATION: Duration = Duration::from_millis(250);
 
 impl Inner {

@@ -96,7 +96,7 @@ impl Postgres {
     /// A store in the database that a URL names: `postgres://user@host/database`, or `host=... user=...`.
     /// Does not connect before [`Jobs`](crate::Jobs) is opened.
     ///
-    /// The connection is encrypted with `sslmode=require` (or `verify-full`) in the URL, which needs the
+    /// The connection is encrypted with `sslmode=require` (or `verify-ca`, `verify-full`) in the URL, which needs the
     /// feature `tls`. The server's certificate must fit its host name, and descend from one in the PEM file
     /// that `sslrootcert` names, or from one that the system trusts. All other modes go without encryption.
     ///

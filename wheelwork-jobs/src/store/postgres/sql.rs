@@ -234,10 +234,11 @@ FROM stored"
 /// The first epoch is the time: if a job is stored again after its end, no claim on the first one fits the second.
 pub(crate) const INSERT: &str = insert!("", "");
 
-/// As `INSERT`, with periods of $11 microseconds: stores a job only if nothing has its mark, which is a hash of the kind
-/// and of the key or the payload. A job whose key is taken gets no mark. Fails as a whole if a job that has got one is not
-/// stored: while the statement waited for the key or the id, another transaction has stored it. A mark that stayed would
-/// keep others out, for a job that nobody has stored. The cast fails, with the state 22P02.
+/// As `INSERT`, with periods of $11 microseconds: stores a job only if nothing has its mark, which is a hash of the
+/// kind and of the key or the payload. A job whose key is taken gets no mark. Fails as a whole if a job that has got
+/// one is not stored: while the statement waited for the key or the id, another transaction (or this statement) has
+/// stored it. A mark that stayed would keep others out, for a job that nobody has stored. The cast fails, with the
+/// state 22P02.
 pub(crate) const INSERT_UNIQUE: &str = concat!(
     insert!(
         "
@@ -319,7 +320,7 @@ pub(crate) const UNMARK: &str =
 
 /// The part of a statement that locks the first free jobs of the kind `$kind`, at most `$room`. First those that are
 /// due and have a priority, each priority by the index of these (a kind that has none costs one look), then the others
-/// that are due up to `$horizon`. The first part has locked what it returns, so the second leaves it out.
+/// that are due up to `$horizon`. The second leaves out, by its condition, what the first looks at.
 #[rustfmt::skip] // as it is sent
 macro_rules! first_free {
     ($kind:literal, $room:literal, $horizon:literal) => {

@@ -2,9 +2,9 @@
 //!
 //! Such a job is due and free, and no node may claim it. It waits for the first member that has not ended. The change
 //! that ends this one looks for the next; with none left, the job becomes due now: so a node looks twice, and each
-//! member is read twice, however long the group lasts. A member that has ended may be stored again, or revived. So the
-//! node that claims the job reads all members once more, and the job may wait again. So does the last job of a member
-//! that has ended in a transaction which is rolled back.
+//! member is read three times, however long the group lasts. A member that has ended may be stored again, or revived.
+//! So the node that claims the job reads all members once more, and the job may wait again. So does the last job of a
+//! member that has ended in a transaction which is rolled back.
 //!
 //! A process that ends forgets what waits, and so does a commit that fails: a job would wait for a member that was
 //! not stored after all. Then its node looks again.

@@ -499,8 +499,8 @@ impl View {
         Ok(self.row(id)?.map(|row| (id, row)))
     }
 
-    /// The jobs that a filter selects, the earliest first. Reads no more than these of those that are not
-    /// dead, and all that are dead.
+    /// The jobs that a filter selects, the earliest first. Of those that are not dead, reads as many
+    /// of each kind. Reads all that are dead.
     pub(super) fn list(&self, filter: &Filter) -> Result<Vec<(JobId, Row)>, Error> {
         let mut first = BTreeSet::new();
         let mut add = |due, id| {

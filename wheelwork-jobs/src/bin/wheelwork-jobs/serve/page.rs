@@ -13,7 +13,7 @@ pub(super) const PAGE: usize = 50;
 /// A status, a content type and a body.
 pub(super) type Answer = (StatusCode, &'static str, String);
 
-/// So many characters of an error, a kind or a key are in a table.
+/// So many characters of an error or a kind are in a table.
 const CELL: usize = 200;
 
 /// So many of a key.
