@@ -1,6 +1,6 @@
-//! `Allowance`: how many control frames a client of HTTP/2 may send: those that are neither DATA nor the first frame
-//! of a request. They cost the client little, and each must be handled. A connection begins with those of 10 s. When none
-//! is left, it is cut off.
+//! `Allowance`: how many control frames a client of HTTP/2 may send: those that are neither DATA with bytes nor the
+//! first frame of a request. They cost the client little, and each must be handled. A connection begins with those of
+//! 10 s. When none is left, it is cut off.
 //!
 //! Honest clients send them in response to something. Each such event gives more than any client sends for it:
 //!

@@ -39,7 +39,7 @@ pub(super) struct Heads {
     pub(super) data: u32,
     /// The first frames of new streams.
     pub(super) requests: u32,
-    /// The others, but empty DATA: h2 has a limit for these.
+    /// The others, also empty DATA: h2 has no limit for these before 0.4.16.
     pub(super) control: u32,
 }
 
@@ -120,7 +120,7 @@ impl Frames {
             self.in_block = flags & END_HEADERS == 0;
         }
         match kind {
-            DATA => self.heads.data += u32::from(self.left > 0),
+            DATA if self.left > 0 => self.heads.data += 1,
             _ if is_request => self.heads.requests += 1,
             _ => self.heads.control += 1,
         }
@@ -168,7 +168,11 @@ mod tests {
         let trailers = frame(HEADERS, END_HEADERS, 1, 3);
         let first = [frame(HEADERS, END_HEADERS, 1, 9), frame(DATA, 0, 1, 0), ping[..8].to_vec()];
         frames.read(&first.concat());
-        assert_eq!(frames.heads, Heads { requests: 1, ..Heads::default() });
+        assert_eq!(
+            frames.heads,
+            Heads { requests: 1, control: 1, ..Heads::default() },
+            "DATA is empty"
+        );
         frames.read(&[ping[8..].to_vec(), trailers, frame(DATA, 0, 1, 1)].concat());
         assert_eq!(frames.heads, Heads { control: 2, data: 1, ..Heads::default() });
     }
