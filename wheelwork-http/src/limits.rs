@@ -293,9 +293,9 @@ impl Limits {
     /// frame is any but DATA with bytes and the first frame of a request: PING, SETTINGS, PRIORITY, WINDOW_UPDATE,
     /// RST_STREAM, those of unknown types, and answers to the server's own. A connection begins with the allowance of
     /// ten seconds, and as much again can be saved up. On top come 20 for each request, 8 for each chunk of a response,
-    /// 1 for each 64 bytes that the server writes, and 1 for each frame of DATA. So for each chunk a client may send a
-    /// ping and two WINDOW_UPDATE frames, or it may send two of these for each 128 bytes. 0 counts as 1. At its end,
-    /// the client gets GOAWAY with ENHANCE_YOUR_CALM (RFC 9113 section 10.5), and the connection is closed.
+    /// 1 for each 64 bytes that the server writes, and 1 for each frame of DATA with bytes. So for each chunk a client
+    /// may send a ping and two WINDOW_UPDATE frames, or it may send two of these for each 128 bytes. 0 counts as 1. At
+    /// its end, the client gets GOAWAY with ENHANCE_YOUR_CALM (RFC 9113 section 10.5), and the connection is closed.
     #[must_use]
     pub fn control_frames(self, per_second: impl Into<Option<u32>>) -> Self {
         Self { control_frames: per_second.into(), ..self }

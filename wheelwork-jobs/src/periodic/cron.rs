@@ -24,8 +24,8 @@ const SHIFTS: u32 = 12;
 
 /// A job that recurs on a cron schedule in a time zone, for [`Jobs::repeat`](crate::Jobs::repeat).
 ///
-/// The expression has five fields, six with seconds first, or seven with years last: `30 2 * * *`, `*/10 * * * * *`, `0
-/// 9 * * MON-FRI`, `0 0 L * *`. The zone is a name of the IANA database, such as `Europe/Berlin`.
+/// The expression has five fields, six with seconds first, or seven with years last: `30 2 * * *`, `*/10 * * * * *`,
+/// `0 9 * * MON-FRI`, `0 0 L * *`. The zone is a name of the IANA database, such as `Europe/Berlin`.
 ///
 /// **Daylight saving.** If hours, minutes and seconds are numbers, ranges or lists, the job runs once a day at each
 /// of these times: times that a clock skips run once at the end of the gap, and a time that it shows twice runs the
@@ -307,6 +307,12 @@ mod tests {
         );
         let lord_howe = occurrences("15 2 * * *", "Australia/Lord_Howe", "2025-10-03T20:00:00Z", 3);
         assert_eq!(lord_howe, ["05 02:30 +11:00", "06 02:15 +11:00", "07 02:15 +11:00"]);
+    }
+
+    #[test]
+    fn a_seventh_field_is_the_year_after_which_nothing_recurs() {
+        let of = |expression| occurrences(expression, "UTC", "2025-12-30T12:00:00Z", 3);
+        assert_eq!(of("0 0 12 31 12 * 2025,2027"), ["31 12:00 +00:00", "31 12:00 +00:00"]);
     }
 
     #[test]
